@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // promtool accepts the rules, and the series of alerts_test.yml fire what they should and nothing else.

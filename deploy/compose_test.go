@@ -19,9 +19,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 const composeFile = "../docker-compose.yml"

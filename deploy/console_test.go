@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/testkit"
 )
 
 // A browser that opens the address is sent to the console, by a path alone: nginx does not know the published port.

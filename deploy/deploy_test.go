@@ -20,14 +20,14 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 const (
 	composeConf = "nginx.conf"
-	stackConf   = "../internal/localstack/nginx.conf.tmpl"
+	stackConf   = "../stack/nginx.conf.tmpl"
 )
 
 func read(t *testing.T, file string) string {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/handler"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // What the shop's table of rights closes wants a token at this edge, and the shop is asked to check it; the rest is

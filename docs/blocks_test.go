@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/contract/api"
 	"lastitem/docs"
-	"lastitem/internal/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 //go:generate go test -count=1 -run ^TestBlocks$|^TestInterviewCards$ . -update

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"lastitem/docs"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/testkit/doctest"
 )
 
 // cardText is what the cards say around the questions.

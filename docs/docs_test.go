@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 // root is the root of the repository, seen from this package.

@@ -12,8 +12,8 @@ import (
 
 	"lastitem/docs"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 var (

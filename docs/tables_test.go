@@ -14,12 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/contract/api"
 	"lastitem/docs"
-	"lastitem/internal/api"
-	"lastitem/internal/report"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/say/report"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 var (

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 // replaced are words for which docs/glossary.md or docs/glossary.zh.md has another: one word per idea. Only may lists
@@ -90,7 +90,7 @@ func TestGlossaryIsKept(t *testing.T) {
 		delete(texts, name)
 	}
 	for _, must := range []string{"README.zh.md", "docs/write-ups.zh.md", "docs/modes/watchdog.zh.md",
-		"web/zh.json", "internal/text/zh.json"} {
+		"console/web/zh.json", "say/text/zh.json"} {
 		if texts[must] == "" {
 			t.Errorf("%s was not read: the test does not see what it should", must)
 		}

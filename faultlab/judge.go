@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Cell is the result for one mode, store and fault.
@@ -53,7 +53,7 @@ type Cell struct {
 }
 
 // letters of the outcomes, in the order in which they are written.
-const letters = audit.Letters + "!"
+const letters = judge.Letters + "!"
 
 // sum adds up the schedules of a cell.
 func sum(c Cell, played []Played) Cell {
@@ -130,7 +130,7 @@ func (c *Cell) prefers(s Schedule, letter string) bool {
 
 // steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers
 // first.
-func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Server, localstack.Redlock) }
+func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Server, stack.Redlock) }
 
 // found returns the letters in the judge's order.
 func found(witnesses map[string]Schedule) api.Outcomes {
@@ -198,7 +198,7 @@ func blockedFor(events []rig.Event) Blocked {
 		case found == "" || e.At < from:
 		case e.What == rig.Resumed:
 			return UntilHolder
-		case e.What == rig.Answered && e.Actor != "A" && !strings.HasPrefix(e.Text, string(audit.Declined)):
+		case e.What == rig.Answered && e.Actor != "A" && !strings.HasPrefix(e.Text, string(judge.Declined)):
 			return found
 		case e.What == rig.Answered && e.Actor != "A":
 			found = UntilLease

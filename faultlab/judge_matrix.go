@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // Matrix holds the known results for every mode and fault: the cells of a whole exploration, without times.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // cells returns the cells that are selected, can be played here and make a claim.
@@ -119,7 +119,7 @@ func sampled(all []Schedule) []Schedule {
 
 // slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and
 // the lock-delay). Random schedules of such a mode are drawn only on request.
-func slow(m api.Mode) bool { return slices.Contains(m.Needs, localstack.Consul) }
+func slow(m api.Mode) bool { return slices.Contains(m.Needs, stack.Consul) }
 
 // isService says that a backend is neither Redis nor SQL.
 func isService(backend string) bool {
@@ -190,7 +190,7 @@ func struck(f fault.Fault, base Schedule, path rig.Path, rival *rig.Path) []Sche
 
 // LeftOut says why a mode is not explored; "" = it is.
 func LeftOut(m api.Mode) string {
-	if slices.Contains(m.Needs, localstack.Kafka) {
+	if slices.Contains(m.Needs, stack.Kafka) {
 		return "a Kafka broker tells its clients its own address, so that they go past the proxies"
 	}
 	return ""

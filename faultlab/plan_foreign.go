@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
@@ -124,7 +124,7 @@ func foreignMode(f *rig.Foreign) api.Mode {
 	}
 	needs := f.Needs()
 	for i, n := range needs {
-		if n == localstack.MySQL {
+		if n == stack.MySQL {
 			needs[i] = "mysql"
 		}
 	}

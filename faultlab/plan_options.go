@@ -3,8 +3,8 @@ package faultlab
 import (
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
 )
 
 // Options says which cells to explore, and on which servers.
@@ -26,7 +26,7 @@ type Options struct {
 	Expiry Expiry
 	// Learn accepts every finding about the hazards of fault.Beyond as the expected one; it is set to update matrix.json.
 	Learn bool
-	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs
+	// Extras are the services that are started beside Redis and SQL, stack.Etcd and the like; a mode that needs
 	// another is left out.
 	Extras []string
 	// Stories keeps every schedule that was played, with its story.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
 )
 
 // paths keeps the traced request of each mode and store. Groups whose replicas have the same settings share it.

@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
 )
 
 // Randomly configures the drawing of random schedules.

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // Only a letter counts as broken. A hazard that had nothing to strike is not reported.
@@ -69,7 +69,7 @@ func TestBlockedFor(t *testing.T) {
 	} {
 		testkit.Is(t, blockedFor(c.events), c.want, "%s", name)
 		cell := sum(Cell{Fault: api.Pause, Claim: Unclaimed}, []Played{{Outcome: api.Exact, Blocked: c.want,
-			Report: audit.Report{Blocked: 2 * time.Second}}})
+			Report: judge.Report{Blocked: 2 * time.Second}}})
 		var said strings.Builder
 		testkit.Must(t, (&Result{Cells: []Cell{cell}, Serve: &rig.Foreign{}}).WriteForeign(&said, "en"))
 		kept := c.want == UntilLease || c.want == UntilHolder

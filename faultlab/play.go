@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Explore plays every schedule of the selected cells.

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // lab has the servers and the lanes of an exploration.
@@ -80,7 +80,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 		}
 	}
 	for _, g := range slices.Clone(l.groups) {
-		if g.equipment.Expiry && o.Serve == nil && slices.Contains(o.Extras, localstack.Consul) {
+		if g.equipment.Expiry && o.Serve == nil && slices.Contains(o.Extras, stack.Consul) {
 			add(&group{equipment: g.equipment, patient: true, size: min(patientLanes, o.Lanes)})
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // Schedule is one way in which a fault can strike a mode. It can be played again, here or elsewhere.
@@ -126,7 +126,7 @@ type Played struct {
 	Outcome api.Outcomes `json:"outcome"`
 	// Why is the reason for Diverged, Vacuous or an outcome without a letter.
 	Why    string        `json:"why,omitempty"`
-	Report audit.Report  `json:"report"`
+	Report judge.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
 	// Blocked says until when A, while paused, kept the others out; "" = A was not paused, the rival was held too, or no
 	// lease had to run out.
@@ -227,7 +227,7 @@ func perBuyer(m api.Mode) int64 {
 }
 
 // outcome turns a verdict into letters.
-func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
+func outcome(r judge.Report, ignore string) (api.Outcomes, string) {
 	letters := strings.Map(func(c rune) rune {
 		if c == ' ' || strings.ContainsRune(ignore, c) {
 			return -1
@@ -235,14 +235,14 @@ func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
 		return c
 	}, r.Found)
 	switch {
-	case r.Verdict == audit.Broken && r.Found != "" && letters == "" && len(r.Violations) == 0:
+	case r.Verdict == judge.Broken && r.Found != "" && letters == "" && len(r.Violations) == 0:
 		// nothing but what is ignored
 		return api.Exact, ""
-	case r.Verdict == audit.Exact:
+	case r.Verdict == judge.Exact:
 		return api.Exact, ""
-	case r.Verdict == audit.Broken && letters != "":
+	case r.Verdict == judge.Broken && letters != "":
 		return api.Outcomes(letters), strings.Join(r.Violations, "; ")
-	case r.Verdict == audit.Broken:
+	case r.Verdict == judge.Broken:
 		return Unexplained, strings.Join(r.Violations, "; ")
 	default:
 		return Vacuous, strings.Join(r.Missing, "; ")

@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/net/html"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/testkit"
 )
 
 func TestUnclaimed(t *testing.T) {
@@ -247,20 +247,20 @@ func TestCellKeepsTheCommittedWitness(t *testing.T) {
 func TestOutcomeOfAVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		report audit.Report
+		report judge.Report
 		ignore string
 		want   api.Outcomes
 	}{
-		"exact":             {audit.Report{Verdict: audit.Exact}, "", "."},
-		"broken":            {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
-		"ignored":           {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
-		"ignored, and more": {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
-		"ignored, and a rule": {audit.Report{Verdict: audit.Broken, Found: "X",
+		"exact":             {judge.Report{Verdict: judge.Exact}, "", "."},
+		"broken":            {judge.Report{Verdict: judge.Broken, Found: "O L"}, "", "OL"},
+		"ignored":           {judge.Report{Verdict: judge.Broken, Found: "X"}, "X", "."},
+		"ignored, and more": {judge.Report{Verdict: judge.Broken, Found: "L X"}, "X", "L"},
+		"ignored, and a rule": {judge.Report{Verdict: judge.Broken, Found: "X",
 			Violations: []string{"an order that nobody asked for"}}, "X", Unexplained},
-		"ignored, data lacks": {audit.Report{Verdict: audit.Inconclusive, Found: "X"}, "X", Vacuous},
-		"broken, no letter":   {audit.Report{Verdict: audit.Broken}, "", Unexplained},
-		"the ledger is shut":  {audit.Report{Verdict: audit.Inconclusive}, "", Vacuous},
-		"nothing could break": {audit.Report{Verdict: audit.Vacuous}, "X", Vacuous},
+		"ignored, data lacks": {judge.Report{Verdict: judge.Inconclusive, Found: "X"}, "X", Vacuous},
+		"broken, no letter":   {judge.Report{Verdict: judge.Broken}, "", Unexplained},
+		"the ledger is shut":  {judge.Report{Verdict: judge.Inconclusive}, "", Vacuous},
+		"nothing could break": {judge.Report{Verdict: judge.Vacuous}, "X", Vacuous},
 	} {
 		if got, _ := outcome(c.report, c.ignore); got != c.want {
 			t.Errorf("%s: outcome %q, want %q", name, got, c.want)

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
-	"lastitem/internal/api"
-	"lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // The words of the report, by language.

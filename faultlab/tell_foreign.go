@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // foreignWords are the texts of the report on a foreign service, in one language.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // pageText has the texts of the matrix page around its tables.
@@ -33,7 +33,7 @@ var notOnTheWire = []struct {
 	{text.Of("a panic between the read and the write: nothing is lost, the lock is released, the answer is 500"),
 		"internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
 	{text.Of("a balancer that sends a request again: the proxies are between the replicas and their servers, and do not " +
-		"see it"), "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
+		"see it"), "deploy.TestNginxSendsOnce, stack.TestNeverSentTwice"},
 }
 
 var pageTexts = text.Table(pageText{

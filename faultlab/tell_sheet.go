@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // PageOptions holds the texts that a page shows besides the result.

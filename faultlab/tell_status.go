@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of

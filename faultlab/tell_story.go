@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // Story is a schedule as it happened: what each replica did, in the order of time.

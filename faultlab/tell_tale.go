@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Tale is the recorded story of a committed witness. Another run of the same schedule has other times and tokens.

@@ -15,10 +15,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of

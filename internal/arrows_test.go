@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 const module = "lastitem"
@@ -24,45 +24,45 @@ const module = "lastitem"
 var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
-	"internal/api":     {"internal/text"},
-	"internal/audit":   {"internal/api", "internal/ledger", "internal/text"},
-	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
+	"contract/api":     {"say/text"},
+	"judge":            {"contract/api", "contract/ledger", "say/text"},
+	"internal/backend": {"say/redact", "internal/sqlite", "internal/store", "migrations", "say/text"},
 	"internal/handler": {
-		"internal/api", "internal/audit", "internal/idempotency", "internal/ledger", "internal/shop", "internal/step",
-		"internal/stock", "internal/text",
+		"contract/api", "judge", "internal/idempotency", "contract/ledger", "internal/shop", "internal/step",
+		"internal/stock", "say/text",
 	},
 	"internal/idempotency": {"internal/lock"},
-	"internal/shop/kafka":  {"internal/idempotency", "internal/ledger", "internal/step", "internal/stock"},
-	"internal/localstack":  {"internal/api", "internal/backend", "internal/redact", "internal/wire", "internal/text"},
+	"internal/shop/kafka":  {"internal/idempotency", "contract/ledger", "internal/step", "internal/stock"},
+	"stack":                {"contract/api", "internal/backend", "say/redact", "stack/wire", "say/text"},
 	"internal/lock":        {"internal/step"},
-	"internal/redact":      {},
+	"say/redact":           {},
 	"internal/redisbatch":  {},
 	"internal/replica": {
-		"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/localstack",
-		"internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/redact", "internal/shop",
-		"internal/shop/kafka", "internal/step", "internal/stock", "internal/text",
+		"contract/api", "internal/backend", "internal/handler", "internal/idempotency", "stack",
+		"internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "say/redact", "internal/shop",
+		"internal/shop/kafka", "internal/step", "internal/stock", "say/text",
 	}, // the last one in tests only
 	"internal/shop": {
-		"internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
+		"internal/idempotency", "contract/ledger", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
 		"internal/step", "internal/stock", "internal/store",
 	},
 	"internal/sqlite": {},
 	"internal/step":   {},
 	"internal/stock": {
-		"docs", "internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/coord",
+		"docs", "internal/idempotency", "contract/ledger", "internal/lock", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
-		"internal/text",
+		"say/text",
 	},
-	"internal/stock/pages": {"docs", "internal/api", "internal/stock", "internal/text"},
-	"internal/ledger":      {},
-	"internal/store":       {"internal/idempotency", "internal/ledger", "internal/redisbatch", "internal/sqlite"},
-	"internal/text":        {},
-	"internal/wire":        {},
+	"internal/stock/pages": {"docs", "contract/api", "internal/stock", "say/text"},
+	"contract/ledger":      {},
+	"internal/store":       {"internal/idempotency", "contract/ledger", "internal/redisbatch", "internal/sqlite"},
+	"say/text":             {},
+	"stack/wire":           {},
 
-	"internal/report": {},
-	"internal/trace": {
-		"internal/backend", "internal/localstack", "internal/replica", "internal/report", "internal/stock",
-		"internal/wire", "internal/text",
+	"say/report": {},
+	"faultlab/trace": {
+		"internal/backend", "stack", "internal/replica", "say/report", "internal/stock",
+		"stack/wire", "say/text",
 	},
 
 	// The kinds of locks. None of them imports another.
@@ -72,44 +72,44 @@ var arrows = map[string][]string{
 	"internal/lock/textbook": {"internal/lock", "internal/step"},
 
 	"faultlab": {
-		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report",
-		"internal/text",
+		"faultlab/fault", "faultlab/rig", "contract/api", "judge", "stack", "say/report",
+		"say/text",
 	},
-	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire",
-		"internal/text"},
-	"faultlab/rig": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
-	"loadtest":     {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "internal/text"},
+	"faultlab/fault": {"faultlab/rig", "contract/api", "judge", "stack", "stack/wire",
+		"say/text"},
+	"faultlab/rig": {"contract/api", "judge", "stack", "stack/wire", "say/text"},
+	"loadtest":     {"contract/api", "judge", "say/redact", "loadtest/client", "say/text"},
 	"loadtest/report": {
-		"internal/api", "internal/audit", "internal/report", "internal/text", "loadtest", "loadtest/client",
+		"contract/api", "judge", "say/report", "say/text", "loadtest", "loadtest/client",
 	},
-	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},
+	"loadtest/client": {"contract/api", "judge", "say/text"},
 	"migrations":      {},
 	"examples/gorm":   {},
 	// in tests only
 	"examples/plain": {"internal/lock", "internal/lock/textbook"},
-	"web":            {"internal/api"},
-	"docs":           {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},
+	"console/web": {"contract/api"},
+	"docs":           {"contract/api", "say/report", "internal/stock", "internal/stock/pages", "say/text"},
 
 	// The page Step: a person schedules two clients on a lane.
-	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire", "internal/text"},
+	"faultlab/stepper": {"faultlab/rig", "contract/api", "stack", "stack/wire", "say/text"},
 
 	// The console makes no run itself: cmd/shop gives it a driver.
-	"internal/console": {"docs", "internal/api"},
+	"console": {"docs", "contract/api"},
 
 	// For tests only; see testOnly.
-	"internal/testkit/locktest":   {"internal/lock", "internal/step", "internal/testkit/testenv"},
-	"internal/testkit/resulttest": {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
-	"internal/stock/newmode":      {"internal/stock"}, // a command for people who add a mode
-	"internal/testkit/stocktest": {
-		"internal/idempotency", "internal/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
-		"internal/shop", "internal/step", "internal/stock", "internal/store", "internal/testkit/testenv",
+	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
+	"testkit/resulttest":     {"contract/api", "judge", "loadtest", "loadtest/client"},
+	"internal/stock/newmode": {"internal/stock"}, // a command for people who add a mode
+	"testkit/stocktest": {
+		"internal/idempotency", "contract/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
+		"internal/shop", "internal/step", "internal/stock", "internal/store", "testkit/testenv",
 	},
-	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},
-	"internal/testkit":          {},
-	"internal/testkit/doctest":  {},
-	"internal/testkit/fakeshop": {"internal/api"},
+	"testkit/testenv":  {"internal/backend", "stack", "say/redact"},
+	"testkit":          {},
+	"testkit/doctest":  {},
+	"testkit/fakeshop": {"contract/api"},
 	// a test only: the engine in several processes
-	"internal/testkit/chaos": {"internal/lock", "internal/lock/handoff"},
+	"testkit/chaos": {"internal/lock", "internal/lock/handoff"},
 	// tests of listings from other people's write-ups
 	"internal/writeups": {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
 	"internal":          {"docs"}, // this file
@@ -119,9 +119,9 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
 // that open a store, the judge with its vocabulary, and the proxies that delay answers.
 var (
-	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/doctest",
-		"internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
-	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
+	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
+		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/resulttest"}
+	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "stack/wire"}
 )
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.
@@ -139,7 +139,7 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms.
-	dialers = []string{"internal/backend", "internal/testkit/testenv", "internal/testkit/locktest", "faultlab/rig"}
+	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.
@@ -306,7 +306,7 @@ func TestArrowsAreUsed(t *testing.T) {
 		table      map[string][]string
 		used, want string
 	}{
-		"ours":    {arrows, "internal/lock -> internal/step", "internal/audit -> internal/api"},
+		"ours":    {arrows, "internal/lock -> internal/step", "judge -> contract/api"},
 		"modules": {modules, "internal/lock -> github.com/google/uuid", "internal/handler -> github.com/gin-gonic/gin"},
 	} {
 		all := unused(c.table, map[string]bool{c.used: true})
@@ -336,13 +336,13 @@ func TestArrowsCatch(t *testing.T) {
 		src  string
 		want string // part of the complaint; "" = none
 	}{
-		"api imports ours": {"internal/api/x.go", `import _ "lastitem/internal/step"`,
+		"api imports ours": {"contract/api/x.go", `import _ "lastitem/internal/step"`,
 			"must not import internal/step"},
-		"audit imports stock": {"internal/audit/x.go", `import _ "lastitem/internal/stock"`,
+		"audit imports stock": {"judge/x.go", `import _ "lastitem/internal/stock"`,
 			"must not import internal/stock"},
 		"loadtest imports handler": {"loadtest/x.go", `import _ "lastitem/internal/handler"`,
 			"must not import internal/handler"},
-		"loadtest imports audit": {"loadtest/x.go", `import _ "lastitem/internal/audit"`, ""},
+		"loadtest imports audit": {"loadtest/x.go", `import _ "lastitem/judge"`, ""},
 		"faultlab imports lock": {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`,
 			"must not import internal/lock"},
 		"lock imports step": {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
@@ -375,8 +375,8 @@ func TestArrowsCatch(t *testing.T) {
 			"must not import github.com/twmb/franz-go/pkg/kfake"},
 		"a module nobody listed": {"internal/stock/x.go", `import _ "example.com/leftpad"`,
 			"must not import example.com/leftpad"},
-		"a test imports go-cmp": {"internal/audit/x_test.go", `import _ "github.com/google/go-cmp/cmp"`, ""},
-		"audit imports go-cmp": {"internal/audit/x.go", `import _ "github.com/google/go-cmp/cmp"`,
+		"a test imports go-cmp": {"judge/x_test.go", `import _ "github.com/google/go-cmp/cmp"`, ""},
+		"audit imports go-cmp": {"judge/x.go", `import _ "github.com/google/go-cmp/cmp"`,
 			"must not import github.com/google/go-cmp/cmp"},
 		"a test imports gin": {"internal/stock/x_test.go", `import _ "github.com/gin-gonic/gin"`,
 			"must not import github.com/gin-gonic/gin"},
@@ -393,11 +393,11 @@ func TestArrowsCatch(t *testing.T) {
 		"a new package":      {"internal/utils/x.go", `import _ "fmt"`, "add it"},
 		"a new folder below": {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
 		"cmd imports all":    {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
-		"cmd imports a test aid": {"cmd/shop/x.go", `import _ "lastitem/internal/testkit/testenv"`,
-			"must not import internal/testkit/testenv"},
-		"a test imports testenv": {"internal/lock/x_test.go", `import _ "lastitem/internal/testkit/testenv"`, ""},
+		"cmd imports a test aid": {"cmd/shop/x.go", `import _ "lastitem/testkit/testenv"`,
+			"must not import testkit/testenv"},
+		"a test imports testenv": {"internal/lock/x_test.go", `import _ "lastitem/testkit/testenv"`, ""},
 		"a test imports itself":  {"internal/lock/x_test.go", `import _ "lastitem/internal/lock"`, ""},
-		"a test judges":          {"internal/stock/x_test.go", `import _ "lastitem/internal/audit"`, ""},
+		"a test judges":          {"internal/stock/x_test.go", `import _ "lastitem/judge"`, ""},
 		"a test opens a store":   {"internal/stock/x_test.go", `import _ "lastitem/internal/backend"`, ""},
 		"stock imports backend": {"internal/stock/x.go", `import _ "lastitem/internal/backend"`,
 			"must not import internal/backend"},
@@ -409,7 +409,7 @@ func TestArrowsCatch(t *testing.T) {
 			"must not dial: r.NewUniversalClient"},
 		"store opens gorm": {"internal/store/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`,
 			"must not dial: gorm.Open"},
-		"localstack opens sql": {"internal/localstack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`,
+		"stack opens sql": {"stack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`,
 			"must not dial: sql.Open"},
 		"backend opens sql": {"internal/backend/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
 		"a test opens sql":  {"internal/store/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},

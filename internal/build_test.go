@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"lastitem/docs"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer

@@ -24,14 +24,14 @@ var modules = map[string][]string{
 		"go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql",
 		"gorm.io/gorm",
 	},
-	"internal/console": {"github.com/yuin/goldmark"},
-	"internal/report":  {"golang.org/x/term", "golang.org/x/text"},
+	"console":    {"github.com/yuin/goldmark"},
+	"say/report": {"golang.org/x/term", "golang.org/x/text"},
 	"internal/handler": {
 		"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang",
 	}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
 	"internal/shop/kafka":  {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
-	"internal/localstack": {
+	"stack": {
 		"github.com/alicebob/miniredis/v2", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
 	},
@@ -49,8 +49,8 @@ var modules = map[string][]string{
 		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
 	},
-	"internal/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
-	"internal/wire": {
+	"faultlab/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
+	"stack/wire": {
 		"github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg", "go.etcd.io/etcd/api/v3", "golang.org/x/net",
 		"golang.org/x/sys",
 	},
@@ -70,12 +70,12 @@ var modules = map[string][]string{
 		"github.com/google/uuid"},
 	"loadtest/client": {"github.com/go-json-experiment/json", "github.com/go-resty/resty/v2"},
 
-	"internal/testkit/locktest": {
+	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
-	"internal/testkit":           {"github.com/google/go-cmp"},
-	"internal/testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
-	"internal/testkit/testenv": {
+	"testkit":           {"github.com/google/go-cmp"},
+	"testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
+	"testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
 		"go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",

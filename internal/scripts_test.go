@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // script returns the command of a script of the repository.

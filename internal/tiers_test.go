@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // The tiers of tests, see package testenv. A test is in byHand if a variable or a build tag asks for it.
@@ -25,7 +25,7 @@ const (
 )
 
 // suites are the conformance suites: every rule of theirs is a subtest.
-var suites = []string{"internal/testkit/locktest.()run", "internal/testkit/stocktest.()run"}
+var suites = []string{"testkit/locktest.()run", "testkit/stocktest.()run"}
 
 // function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
 type function struct {
@@ -102,7 +102,7 @@ func mentions(n ast.Node, dir string, imports map[string]string) (names []string
 
 // callsSlow says whether testenv.Slow is among the names, or need.Slow, which it calls.
 func callsSlow(names []string) bool {
-	return slices.Contains(names, "internal/testkit/testenv.Slow") || slices.Contains(names, "internal/testkit.Slow")
+	return slices.Contains(names, "testkit/testenv.Slow") || slices.Contains(names, "testkit.Slow")
 }
 
 // reaches returns what a function mentions, and what that mentions, and so on.
@@ -118,13 +118,13 @@ func reaches(from string, all map[string]function, seen map[string]bool) map[str
 
 // tierOf is the first tier in which at least a part of a test runs.
 func (s function) tierOf(reached map[string]bool) string {
-	embedded := reached["internal/testkit/testenv.Miniredis"] || reached["internal/testkit/testenv.SQLite"]
+	embedded := reached["testkit/testenv.Miniredis"] || reached["testkit/testenv.SQLite"]
 	switch {
-	case s.tagged || reached["internal/testkit.Asked"]:
+	case s.tagged || reached["testkit.Asked"]:
 		return byHand
 	case s.slow:
 		return all
-	case reached["internal/testkit.NotQuick"] && !embedded:
+	case reached["testkit.NotQuick"] && !embedded:
 		return normal
 	}
 	return quick
@@ -137,7 +137,7 @@ func TestTiers(t *testing.T) {
 	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s, dir := found[name], name[:strings.LastIndex(name, ".")]
-		if !strings.HasPrefix(dir, "internal/testkit") && !s.slow && callsSlow(s.mentions) {
+		if !strings.HasPrefix(dir, "testkit") && !s.slow && callsSlow(s.mentions) {
 			t.Errorf("%s calls testenv.Slow: only the first statement of a test that go test lists may do that", name)
 		}
 		if !s.test {

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // Fits returns why the plan cannot run against the mode, for instance because the mode has no segments; nil if it can.
@@ -156,7 +156,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return nil
 	}
 	result.Repetition = j.repetition
-	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided ||
+	if result.Finding == judge.Contradicted || result.Finding == judge.Undecided ||
 		result.Latency[client.Failed].Count > 0 {
 		result.Log = logged(logLines)
 	}
@@ -181,7 +181,7 @@ func (c *Comparison) insist(j job) int {
 		return 0
 	}
 	for _, r := range c.Results {
-		decided := r.Finding == audit.Confirmed || r.Finding == audit.Contradicted && !showedNothing(r)
+		decided := r.Finding == judge.Confirmed || r.Finding == judge.Contradicted && !showedNothing(r)
 		if r.Mode == j.mode.Name && r.Plan.Name == j.plan.Name && decided {
 			return 0
 		}
@@ -218,13 +218,13 @@ func (what Comparing) run(ctx context.Context, j job, insist int, progress func(
 // wasVacuous reports whether a run could not have shown a failure. A service that is not ours may not be repeatable.
 func wasVacuous(r Result) bool {
 	verdict, _ := verdictOf(r)
-	return verdict == audit.Vacuous && r.Finding == audit.Undecided && !r.Foreign
+	return verdict == judge.Vacuous && r.Finding == judge.Undecided && !r.Foreign
 }
 
 // showedNothing reports whether a mode that claims to break was exact.
 func showedNothing(r Result) bool {
 	verdict, _ := verdictOf(r)
-	return r.Claim != api.Exact && r.Finding == audit.Contradicted && verdict == audit.Exact
+	return r.Claim != api.Exact && r.Finding == judge.Contradicted && verdict == judge.Exact
 }
 
 // finish computes the summaries, and the facts that only the runs show.

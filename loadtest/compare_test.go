@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/say/text"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 var threeModes = []api.Mode{
@@ -43,7 +43,7 @@ func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan,
 		return loadtest.Result{Mode: mode.Name, Plan: plan}, r.wrong
 	}
 	result := resulttest.Exact(mode.Name, time.Millisecond)
-	result.Plan, result.History = plan, []audit.Op{{Client: 1}}
+	result.Plan, result.History = plan, []judge.Op{{Client: 1}}
 	if r.then != nil {
 		return result, r.then(len(r.ran))
 	}
@@ -157,13 +157,13 @@ func TestCompareStopsWhereEachFails(t *testing.T) {
 func TestCompareInsists(t *testing.T) {
 	nothing, broken := resulttest.NothingSeen("setnx-finally"), resulttest.Broken("setnx-finally", "O")
 	outside := resulttest.Broken("setnx-finally", "L")
-	outside.Finding = audit.Contradicted
+	outside.Finding = judge.Contradicted
 	vacuous, inconclusive := resulttest.Vacuous("setnx-finally"), resulttest.Vacuous("setnx-finally")
 	vacuous.Claim, inconclusive.Claim = "O", "O"
-	inconclusive.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
+	inconclusive.Verdicts = []judge.Report{{Verdict: judge.Inconclusive}}
 	exact := resulttest.Exact("setnx-finally", time.Millisecond)
 	unmet, end := resulttest.Exact("setnx-finally", time.Millisecond), int64(7)
-	unmet.Plan.MustEnd, unmet.Finding = &end, audit.Contradicted
+	unmet.Plan.MustEnd, unmet.Finding = &end, judge.Contradicted
 	refused := errors.New("loadtest: set stock: connection refused")
 	tests := []struct {
 		name           string

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 )
 
 // Comparison is several modes under the same plans: what `shop demo` and `shop loadtest` print, and their JSON.
@@ -121,9 +121,9 @@ func (c Comparison) ExitCode() int {
 	}
 	for _, s := range c.Summaries {
 		switch s.Standing() {
-		case audit.Contradicted:
+		case judge.Contradicted:
 			return ExitContradicted
-		case audit.Undecided:
+		case judge.Undecided:
 			undecided = true
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/go-resty/resty/v2"
 
-	"lastitem/internal/api"
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
 	"lastitem/loadtest/client"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // Control talks to the service outside the load: it lists the modes, sets the stock and reads the ledger. It is safe

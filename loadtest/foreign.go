@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // Foreign describes a service that is not ours: how to request a product, what an answer means, and how to set and read
@@ -31,14 +31,14 @@ type Foreign struct {
 	Headers   []string
 	KeyHeader string
 	// Read classifies an answer, and takes the order's id from it; only its Outcome and OrderID count.
-	Read func(status int, body []byte) audit.Op
+	Read func(status int, body []byte) judge.Op
 	// Reset sets the stock of a product and deletes its orders; nil = a run begins with the stock that there is.
 	Reset func(ctx context.Context, product, stock int64) error
 	// Ledger reads the stock of a product that had initial units; nil = it cannot be read, and the verdict is
 	// INCONCLUSIVE.
 	Ledger func(ctx context.Context, product, initial int64) (*api.Ledger, error)
 	// Named completes the answers by the orders of the ledger; nil = the ledger has no orders.
-	Named func(ops []audit.Op, rows []api.Order) []audit.Op
+	Named func(ops []judge.Op, rows []api.Order) []judge.Op
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
 }
@@ -77,7 +77,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	}
 	d.lang = f.Lang
 	defer d.close()
-	res := Result{Mode: f.Name, Foreign: true, Repetition: 1, Engine: plan.Engine, Plan: plan, Finding: audit.Unclaimed}
+	res := Result{Mode: f.Name, Foreign: true, Repetition: 1, Engine: plan.Engine, Plan: plan, Finding: judge.Unclaimed}
 	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
 	}
@@ -228,7 +228,7 @@ func (f Foreign) script(p Plan) (script, error) {
 
 // judgeForeign judges each product. There is no claim to compare the reports with.
 func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
-	histories := map[int64][]audit.Op{}
+	histories := map[int64][]judge.Op{}
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
 	}
@@ -237,10 +237,10 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		if histories[product] == nil && res.Plan.Products > 1 {
 			continue // not requested
 		}
-		in := audit.Input{
+		in := judge.Input{
 			History: histories[product], Lang: f.Lang, Stopped: res.Partial, Partial: res.Partial, WantSoldOut: wantSoldOut(res),
 		}
-		report := audit.Report{Verdict: audit.Inconclusive, Lang: f.Lang}
+		report := judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang}
 		was, is := before[product], after[product]
 		missing := slices.Concat(was.missing(text.Of("before"), f.Lang), is.missing(text.Of("after"), f.Lang))
 		switch {
@@ -248,16 +248,16 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 			report.Missing = missing
 		case f.Named != nil:
 			in.Store, in.Ledger, in.History = is.store, is.ledger, f.Named(in.History, is.ledger.Orders)
-			report = audit.Judge(in)
+			report = judge.Judge(in)
 		default:
-			report = audit.JudgeForeign(was.stock, is.stock, in)
+			report = judge.JudgeForeign(was.stock, is.stock, in)
 		}
 		if is.early && len(missing) == 0 {
 			tooEarly(&report)
 		}
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
-		if report.Oversold > 0 && report.Answers[audit.Refused] == 0 {
+		if report.Oversold > 0 && report.Answers[judge.Refused] == 0 {
 			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer "+
 				"everything with the same status? --ok-body and --refused-body tell such answers apart").In(f.Lang))
 		}
@@ -307,7 +307,7 @@ func (f Foreign) settleAll(ctx context.Context, res *Result, before map[int64]le
 	if f.Ledger == nil {
 		return nil
 	}
-	left := func(op audit.Op) int64 { return op.Return }
+	left := func(op judge.Op) int64 { return op.Return }
 	return atOnce(asked(res, left), func(product, last int64) level {
 		read := func(ctx context.Context) (*api.Ledger, error) { return f.Ledger(ctx, product, before[product].stock) }
 		if last < 0 {

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // foreignShop is a service with another contract: POST /buy?sku=, 201 or 410, GET /shelf.
@@ -70,13 +70,13 @@ func shelfOf(product, initial, stock int64) *api.Ledger {
 }
 
 // byStatus classifies answers: one status is sold, another sold out.
-func byStatus(sold, out int) func(int, []byte) audit.Op {
-	return func(status int, _ []byte) audit.Op {
-		outcome, known := map[int]audit.Outcome{sold: audit.OK, out: audit.Refused}[status]
+func byStatus(sold, out int) func(int, []byte) judge.Op {
+	return func(status int, _ []byte) judge.Op {
+		outcome, known := map[int]judge.Outcome{sold: judge.OK, out: judge.Refused}[status]
 		if !known {
-			outcome = audit.Unknown
+			outcome = judge.Unknown
 		}
-		return audit.Op{Outcome: outcome}
+		return judge.Op{Outcome: outcome}
 	}
 }
 
@@ -92,29 +92,29 @@ func TestRunForeign(t *testing.T) {
 	tests := []struct {
 		name    string
 		shop    *foreignShop
-		verdict audit.Verdict
+		verdict judge.Verdict
 		found   string
 	}{
 		{"loses answers after the sale", &foreignShop{take: right, lose: func() bool {
 			losable++
 			return losable%10 == 0
-		}}, audit.Inconclusive, ""},
-		{"exact", &foreignShop{take: right}, audit.Exact, ""},
-		{"oversells", &foreignShop{take: func(s int64) (int64, bool) { return max(0, s-1), true }}, audit.Broken, "O"},
+		}}, judge.Inconclusive, ""},
+		{"exact", &foreignShop{take: right}, judge.Exact, ""},
+		{"oversells", &foreignShop{take: func(s int64) (int64, bool) { return max(0, s-1), true }}, judge.Broken, "O"},
 		{"loses updates", &foreignShop{take: func(s int64) (int64, bool) {
 			calls++
 			if calls%5 == 0 && s > 0 {
 				return s, true
 			}
 			return right(s)
-		}}, audit.Broken, "O"},
+		}}, judge.Broken, "O"},
 		{"leaks", &foreignShop{take: func(s int64) (int64, bool) {
 			if s > 1 && s%10 == 0 {
 				return s - 2, true
 			}
 			return right(s)
-		}}, audit.Broken, "L"},
-		{"does not say", &foreignShop{take: right, blind: true}, audit.Inconclusive, ""},
+		}}, judge.Broken, "L"},
+		{"does not say", &foreignShop{take: right, blind: true}, judge.Inconclusive, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRunForeign(t *testing.T) {
 			}, Plan{VUs: 5, Requests: 80, Product: 7}, nil)
 			testkit.Must(t, err)
 			got := res.Verdicts[0]
-			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != audit.Unclaimed || res.Claim != "" ||
+			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != judge.Unclaimed || res.Claim != "" ||
 				res.Plan.Stock != 50 {
 				t.Errorf("verdict %s, found %q, finding %s, claim %q, stock %d, want %s, %q, no claim, and the 50 that it had",
 					got.Verdict, got.Found, res.Finding, res.Claim, res.Plan.Stock, tt.verdict, tt.found)
@@ -179,10 +179,10 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 		return shelfOf(product, initial, 4), nil
 	}}
 	before := map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}
-	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1, Return: 1},
-		{Client: 1, Outcome: audit.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
-	for ago, want := range map[time.Duration]audit.Verdict{20 * time.Second: audit.Inconclusive,
-		time.Minute: audit.Exact} {
+	history := []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1, Return: 1},
+		{Client: 1, Outcome: judge.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
+	for ago, want := range map[time.Duration]judge.Verdict{20 * time.Second: judge.Inconclusive,
+		time.Minute: judge.Exact} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
 		ctx, cancel := context.WithTimeout(t.Context(), (settleReads+2)*settleEvery)
 		after := f.settleAll(ctx, &res, before)
@@ -198,8 +198,8 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 func TestForeignInChinese(t *testing.T) {
 	t.Parallel()
 	han := regexp.MustCompile(`\p{Han}`)
-	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1},
-		{Outcome: audit.Unknown, ProductID: 1, Quantity: 1}}
+	history := []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1},
+		{Outcome: judge.Unknown, ProductID: 1, Quantity: 1}}
 	for name, after := range map[string]map[int64]level{
 		"oversold": {1: levelOf(shelfOf(1, 5, 5), nil)}, "undecided": {1: levelOf(shelfOf(1, 5, 3), nil)}, "unread": {},
 		"unreadable": {1: {err: errTorn}},

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -106,7 +106,7 @@ func visits(p Plan, stream int) func() visit {
 
 // holdRequest is a request about a reservation.
 type holdRequest struct {
-	kind    audit.HoldKind
+	kind    judge.HoldKind
 	product int64
 	cart    int64  // the other product of a cart; 0 = none
 	id      string // of the reservation, unless it is to be made
@@ -162,7 +162,7 @@ const confirmTries = 4
 
 // buy executes one arrival: a reservation, and what its buyer does then. intended is as in [worker.order].
 func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64, v visit) {
-	r := holdRequest{kind: audit.Reserve, product: product, buyer: v.buyer}
+	r := holdRequest{kind: judge.Reserve, product: product, buyer: v.buyer}
 	if w.script.keyed || v.twice {
 		r.key = uuid.NewString()
 	}
@@ -189,16 +189,16 @@ func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64
 	if !w.engine.Rest(ctx, max(after, 0)) {
 		return // the run was interrupted: the deadline ends it
 	}
-	r.kind = audit.Confirm
+	r.kind = judge.Confirm
 	tries := max(w.plan.Retry+1, confirmTries)
 	switch v.act {
 	case cancels:
-		r.kind = audit.Cancel
+		r.kind = judge.Cancel
 	default:
 		r.key = uuid.NewString()
 	}
 	end := w.insist(ctx, rec, r, -1, v.twice, tries)
-	if v.returns && r.kind == audit.Confirm && end.read.Outcome == audit.OK {
+	if v.returns && r.kind == judge.Confirm && end.read.Outcome == judge.OK {
 		w.giveBack(ctx, rec, r, end.OrderID, v)
 	}
 }
@@ -208,7 +208,7 @@ func (w *worker) extend(ctx context.Context, rec *recorder, r holdRequest, twice
 	if !w.engine.Rest(ctx, w.plan.Holding.PayFrom) {
 		return false
 	}
-	r.kind = audit.Extend
+	r.kind = judge.Extend
 	w.insist(ctx, rec, r, -1, twice, w.plan.Retry+1)
 	return true
 }
@@ -216,7 +216,7 @@ func (w *worker) extend(ctx context.Context, rec *recorder, r holdRequest, twice
 // giveBack returns an order, of a cart each line of it, and asks once more for the opposite: the first answer stands.
 func (w *worker) giveBack(ctx context.Context, rec *recorder, r holdRequest, order string, v visit) {
 	lines := []int64{r.product, r.cart}
-	r.kind, r.key, r.cart, r.order = audit.Return, "", 0, order
+	r.kind, r.key, r.cart, r.order = judge.Return, "", 0, order
 	for _, r.product = range lines {
 		for _, r.restock = range []bool{v.restock, !v.restock} {
 			if r.product != 0 {
@@ -246,7 +246,7 @@ func (w *worker) click(rec *recorder, r holdRequest, intended int64, twice, retr
 	await := w.beside(func() { other = w.ask(w.second, rec, r, intended, true, true) })
 	a := w.ask(w.engine, rec, r, intended, retry, false)
 	await()
-	if a.read.Outcome != audit.OK && other.read.Outcome == audit.OK {
+	if a.read.Outcome != judge.OK && other.read.Outcome == judge.OK {
 		return other
 	}
 	return a
@@ -261,7 +261,7 @@ func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intende
 		answer := engine.Do(&call)
 		return readHold(r.kind, &answer)
 	}
-	s := sample{op: audit.Op{Client: w.id, ProductID: r.product, Call: rec.now()}, intended: intended, retry: retry,
+	s := sample{op: judge.Op{Client: w.id, ProductID: r.product, Call: rec.now()}, intended: intended, retry: retry,
 		lags: intended >= 0 && !retry}
 	answer := engine.Do(&call)
 	s.op.Return = rec.now()
@@ -270,18 +270,18 @@ func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intende
 	}
 	a := readHold(r.kind, &answer)
 	s.read, s.op.Replica, s.second = a.read, answer.Replica, second
-	if second && a.read.Outcome == audit.OK {
+	if second && a.read.Outcome == judge.OK {
 		s.read.Kind = ""
 	}
-	op := audit.HoldOp{Kind: r.kind, Call: s.op.Call, Return: s.op.Return, Outcome: a.read.Outcome, HoldID: r.id,
+	op := judge.HoldOp{Kind: r.kind, Call: s.op.Call, Return: s.op.Return, Outcome: a.read.Outcome, HoldID: r.id,
 		Buyer: r.buyer, Quantity: w.plan.Quantity, Replayed: answer.Replayed, Limit: a.Code == api.LimitReached,
 		OrderID: a.OrderID, Restock: a.Restock, Refund: a.Refund == api.RefundYes, Expired: a.State == codeExpired}
 	switch r.kind {
-	case audit.Reserve:
+	case judge.Reserve:
 		op.HoldID, op.Key = a.ReservationID, r.key
-	case audit.Confirm:
+	case judge.Confirm:
 		op.PaymentID = r.key
-	case audit.Return:
+	case judge.Return:
 		op.OrderID = r.order
 	}
 	s.hold, s.cart, s.about = &op, r.cart, a.ProductID
@@ -306,7 +306,7 @@ func (w *worker) holdCall(r holdRequest) client.Call {
 	hold := w.plan.Holding.For.Milliseconds()
 	var body any
 	switch r.kind {
-	case audit.Reserve:
+	case judge.Reserve:
 		c.Path = "/reserve_stock/" + url.PathEscape(w.script.mode)
 		in := reserveRequest{r.product, w.plan.Quantity, nil, r.buyer, hold, w.plan.Wait.Milliseconds()}
 		if r.cart != 0 {
@@ -314,9 +314,9 @@ func (w *worker) holdCall(r holdRequest) client.Call {
 			in.ProductID, in.Quantity = 0, 0
 		}
 		body = in
-	case audit.Extend:
+	case judge.Extend:
 		body = map[string]int64{"hold_ms": hold}
-	case audit.Return:
+	case judge.Return:
 		c.Path = fmt.Sprintf("/products/%d/orders/%s/return", r.product, url.PathEscape(r.order))
 		body, c.Headers = map[string]bool{"restock": r.restock}, w.script.operator
 	default:
@@ -329,11 +329,11 @@ func (w *worker) holdCall(r holdRequest) client.Call {
 }
 
 // goodCodes are the codes of good answers that are no sale.
-var goodCodes = map[audit.HoldKind]string{audit.Reserve: codeHeld, audit.Cancel: codeCancelled,
-	audit.Extend: codeExtended, audit.Return: codeReturned}
+var goodCodes = map[judge.HoldKind]string{judge.Reserve: codeHeld, judge.Cancel: codeCancelled,
+	judge.Extend: codeExtended, judge.Return: codeReturned}
 
 // readHold reads an answer about a reservation. The kind of its reading is "" for a step that is no sale yet.
-func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
+func readHold(kind judge.HoldKind, answer *client.Answer) (a holdAnswer) {
 	good := answer.Err == "" && (answer.Status == http.StatusOK || answer.Status == http.StatusCreated)
 	if answer.Err == "" && (good || answer.Problem) && json.Unmarshal(answer.Body, &a) != nil {
 		answer.Err = client.ErrBadAnswer
@@ -342,18 +342,18 @@ func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
 	a.read, a.retryAfter = client.Classify(answer), answer.RetryAfter
 	switch {
 	case answer.Err != "":
-	case good && kind == audit.Confirm:
-		a.read = client.Reading{Outcome: audit.OK, Kind: client.Accepted, Code: client.CodeOK}
+	case good && kind == judge.Confirm:
+		a.read = client.Reading{Outcome: judge.OK, Kind: client.Accepted, Code: client.CodeOK}
 	case good:
-		a.read = client.Reading{Outcome: audit.OK, Code: goodCodes[kind]}
-		if kind == audit.Cancel && a.State == codeExpired {
+		a.read = client.Reading{Outcome: judge.OK, Code: goodCodes[kind]}
+		if kind == judge.Cancel && a.State == codeExpired {
 			a.read.Code = codeExpired
 		}
 	case a.Code == api.LimitReached, answer.Problem && a.Refund == api.RefundYes,
 		strings.HasPrefix(string(a.Code), "reservation_"):
-		a.read = client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: string(a.Code)}
-	case kind == audit.Confirm && a.read.Again: // a 503 too: only a repetition tells
-		a.read.Outcome = audit.Unknown
+		a.read = client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: string(a.Code)}
+	case kind == judge.Confirm && a.read.Again: // a 503 too: only a repetition tells
+		a.read.Outcome = judge.Unknown
 	}
 	return a
 }

@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 // reserving is a mode that reserves, and the named plan.
@@ -32,7 +32,7 @@ func TestRunJudgesALimit(t *testing.T) {
 	c := open(t, &fakeshop.Shop{Replicas: 2})
 	res, err := Run(t.Context(), c, mode, plan, nil)
 	testkit.Must(t, err)
-	if res.Verdicts[0].Found != "B" || res.Finding != audit.Confirmed || res.Plan.Holding.Buyers != 120 {
+	if res.Verdicts[0].Found != "B" || res.Finding != judge.Confirmed || res.Plan.Holding.Buyers != 120 {
 		t.Errorf("%s %+v of %d buyers, want B of 120", res.Finding, res.Verdicts[0], res.Plan.Holding.Buyers)
 	}
 	if _, err := Run(t.Context(), c, mode, Plan{}, nil); err == nil {
@@ -107,36 +107,36 @@ func TestReadHold(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		kind   audit.HoldKind
+		kind   judge.HoldKind
 		answer client.Answer
 		want   client.Reading
 	}{
-		{"held", audit.Reserve, good(201, `{"reservation_id":"a"}`), client.Reading{Outcome: audit.OK, Code: "held"}},
-		{"confirmed", audit.Confirm, good(200, `{"order_id":"o","refund":false}`),
-			client.Reading{Outcome: audit.OK, Kind: client.Accepted, Code: "ok"}},
-		{"cancelled", audit.Cancel, good(200, `{"state":"cancelled"}`), client.Reading{Outcome: audit.OK, Code: "cancelled"}},
-		{"cancelled too late", audit.Cancel, good(200, `{"state":"expired"}`),
-			client.Reading{Outcome: audit.OK, Code: "expired"}},
-		{"extended", audit.Extend, good(200, `{"state":"held"}`), client.Reading{Outcome: audit.OK, Code: "extended"}},
-		{"returned", audit.Return, good(200, `{"restock":false}`), client.Reading{Outcome: audit.OK, Code: "returned"}},
-		{"no such order", audit.Return, problem(404, `{"code":"unknown_order"}`),
-			client.Reading{Outcome: audit.Declined, Kind: client.Refused, Code: "unknown_order"}},
-		{"sold out", audit.Reserve, problem(409, `{"code":"sold_out"}`),
-			client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: "sold_out"}},
-		{"limit", audit.Reserve, problem(409, `{"code":"limit_reached"}`),
-			client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: "limit_reached"}},
-		{"paid too late", audit.Confirm, problem(410, `{"code":"reservation_expired","refund":true}`),
-			client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: "reservation_expired"}},
-		{"paid for nothing", audit.Confirm, problem(404, `{"code":"unknown_reservation","refund":true}`),
-			client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: "unknown_reservation"}},
-		{"nobody knows", audit.Confirm, problem(503, `{"code":"contended","refund":"unknown"}`),
-			client.Reading{Outcome: audit.Unknown, Kind: client.Refused, Code: "contended", Again: true}},
-		{"busy", audit.Reserve, problem(503, `{"code":"contended"}`),
-			client.Reading{Outcome: audit.Declined, Kind: client.Refused, Code: "contended", Again: true}},
-		{"lost", audit.Confirm, client.Answer{Err: client.ErrEOF, Sent: true},
-			client.Reading{Outcome: audit.Unknown, Kind: client.Failed, Code: "eof", Again: true}},
-		{"no JSON", audit.Reserve, good(201, `<html>`),
-			client.Reading{Outcome: audit.Unknown, Kind: client.Failed, Code: "bad_answer", Again: true}},
+		{"held", judge.Reserve, good(201, `{"reservation_id":"a"}`), client.Reading{Outcome: judge.OK, Code: "held"}},
+		{"confirmed", judge.Confirm, good(200, `{"order_id":"o","refund":false}`),
+			client.Reading{Outcome: judge.OK, Kind: client.Accepted, Code: "ok"}},
+		{"cancelled", judge.Cancel, good(200, `{"state":"cancelled"}`), client.Reading{Outcome: judge.OK, Code: "cancelled"}},
+		{"cancelled too late", judge.Cancel, good(200, `{"state":"expired"}`),
+			client.Reading{Outcome: judge.OK, Code: "expired"}},
+		{"extended", judge.Extend, good(200, `{"state":"held"}`), client.Reading{Outcome: judge.OK, Code: "extended"}},
+		{"returned", judge.Return, good(200, `{"restock":false}`), client.Reading{Outcome: judge.OK, Code: "returned"}},
+		{"no such order", judge.Return, problem(404, `{"code":"unknown_order"}`),
+			client.Reading{Outcome: judge.Declined, Kind: client.Refused, Code: "unknown_order"}},
+		{"sold out", judge.Reserve, problem(409, `{"code":"sold_out"}`),
+			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "sold_out"}},
+		{"limit", judge.Reserve, problem(409, `{"code":"limit_reached"}`),
+			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "limit_reached"}},
+		{"paid too late", judge.Confirm, problem(410, `{"code":"reservation_expired","refund":true}`),
+			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "reservation_expired"}},
+		{"paid for nothing", judge.Confirm, problem(404, `{"code":"unknown_reservation","refund":true}`),
+			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "unknown_reservation"}},
+		{"nobody knows", judge.Confirm, problem(503, `{"code":"contended","refund":"unknown"}`),
+			client.Reading{Outcome: judge.Unknown, Kind: client.Refused, Code: "contended", Again: true}},
+		{"busy", judge.Reserve, problem(503, `{"code":"contended"}`),
+			client.Reading{Outcome: judge.Declined, Kind: client.Refused, Code: "contended", Again: true}},
+		{"lost", judge.Confirm, client.Answer{Err: client.ErrEOF, Sent: true},
+			client.Reading{Outcome: judge.Unknown, Kind: client.Failed, Code: "eof", Again: true}},
+		{"no JSON", judge.Reserve, good(201, `<html>`),
+			client.Reading{Outcome: judge.Unknown, Kind: client.Failed, Code: "bad_answer", Again: true}},
 	} {
 		if got := readHold(tt.kind, &tt.answer).read; got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
@@ -159,7 +159,7 @@ func TestClaimOfReservations(t *testing.T) {
 		{"", 0.1, api.Exact}, {"O", 0.1, "O"}, {"O", 0, api.Exact}, {"OL", 0.1, "O L"}, {"D", 0.1, api.Exact},
 	} {
 		plan.Holding.DoubleClicks = tt.clicks
-		res := &Result{Store: api.Redis, Plan: plan, Verdicts: []audit.Report{{Found: tt.found}}}
+		res := &Result{Store: api.Redis, Plan: plan, Verdicts: []judge.Report{{Found: tt.found}}}
 		if got := claimOf(res, judging{mode: mode, replicas: 3}); got != tt.want {
 			t.Errorf("found %q, double clicks %v: claim %q, want %q", tt.found, tt.clicks, got, tt.want)
 		}
@@ -275,7 +275,7 @@ func TestReservationsAreReadAtRest(t *testing.T) {
 				if held, _, _ := got.Count(); held != tt.overdue {
 					t.Errorf("%s: %+v, want %d overdue", tt.name, got, tt.overdue)
 				}
-				if r := audit.JudgeHolds(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
+				if r := judge.JudgeHolds(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
 					t.Errorf("%s: %+v, want L only of what is overdue", tt.name, r)
 				}
 			}

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // HoldFigures is what became of the buyers of a run that reserves.
@@ -43,15 +43,15 @@ type HoldFigures struct {
 	Races int `json:"races"`
 	// Latency has the response times of the good answers by request: "reserve", "confirm", "cancel", "extend",
 	// "return".
-	Latency map[audit.HoldKind]Latency `json:"latency"`
+	Latency map[judge.HoldKind]Latency `json:"latency"`
 	// History has every request about a reservation, by product, in the order of the calls.
-	History map[int64][]audit.HoldOp `json:"-"`
+	History map[int64][]judge.HoldOp `json:"-"`
 }
 
 // holds returns the figures that the recorder knows. All workers must have ended.
 func (r *recorder) holds() *HoldFigures {
-	f := &HoldFigures{Latency: map[audit.HoldKind]Latency{}, History: map[int64][]audit.HoldOp{}}
-	for _, kind := range audit.HoldKinds {
+	f := &HoldFigures{Latency: map[judge.HoldKind]Latency{}, History: map[int64][]judge.HoldOp{}}
+	for _, kind := range judge.HoldKinds {
 		h := newHistogram(runDigits)
 		for i := range r.parts {
 			h.merge(r.parts[i].steps[kind])
@@ -75,24 +75,24 @@ func (r *recorder) holds() *HoldFigures {
 		return 1
 	}
 	for _, ops := range f.History {
-		slices.SortStableFunc(ops, func(a, b audit.HoldOp) int { return cmp.Compare(a.Call, b.Call) })
+		slices.SortStableFunc(ops, func(a, b judge.HoldOp) int { return cmp.Compare(a.Call, b.Call) })
 		for _, op := range ops {
 			switch {
-			case op.Kind == audit.Reserve && op.Outcome == audit.OK:
+			case op.Kind == judge.Reserve && op.Outcome == judge.OK:
 				f.Reserved += once("r", op.HoldID)
-			case op.Kind == audit.Reserve && op.Limit:
+			case op.Kind == judge.Reserve && op.Limit:
 				f.Limited++
-			case op.Kind == audit.Reserve && op.Outcome == audit.Refused:
+			case op.Kind == judge.Reserve && op.Outcome == judge.Refused:
 				f.Refused++
-			case op.Kind == audit.Confirm && op.Outcome == audit.OK:
+			case op.Kind == judge.Confirm && op.Outcome == judge.OK:
 				f.Sold += once("s", op.PaymentID)
-			case op.Kind == audit.Confirm && op.Refund:
+			case op.Kind == judge.Confirm && op.Refund:
 				f.Refunded += once("b", op.PaymentID)
-			case op.Kind == audit.Cancel && op.Outcome == audit.OK && !op.Expired:
+			case op.Kind == judge.Cancel && op.Outcome == judge.OK && !op.Expired:
 				f.Cancelled += once("c", op.HoldID)
-			case op.Kind == audit.Extend && op.Outcome == audit.OK:
+			case op.Kind == judge.Extend && op.Outcome == judge.OK:
 				f.Extended += once("e", op.HoldID)
-			case op.Kind == audit.Return && op.Outcome == audit.OK:
+			case op.Kind == judge.Return && op.Outcome == judge.OK:
 				f.Returned += once("g", op.OrderID)
 			}
 		}
@@ -136,7 +136,7 @@ func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook
 			if res.Plan.Holding.For <= settleHolds {
 				end += int64(res.Plan.Holding.For)
 			}
-			if op.Outcome == audit.Unknown {
+			if op.Outcome == judge.Unknown {
 				end = max(end, op.Call+int64(settleServer))
 			}
 			quiets[product] = max(quiets[product], end)
@@ -251,14 +251,14 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 
 // judgeHeld judges the reservations of each requested product.
 func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control) {
-	run := audit.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock,
+	run := judge.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock,
 		Stopped: res.Partial, WantSoldOut: wantSoldOut(res),
 		Expiry: res.Plan.Holding.PaysLate > 0 || res.Plan.Holding.PayTo >= res.Plan.Holding.For}
 	for _, product := range slices.Sorted(maps.Keys(books)) {
 		b := books[product]
 		if b.err != nil {
-			res.Verdicts = append(res.Verdicts, audit.Report{Mode: res.Mode, Store: res.Store, ProductID: product,
-				Verdict: audit.Inconclusive, Missing: []string{text.ErrorIn(c.Lang, b.err)}, Lang: c.Lang})
+			res.Verdicts = append(res.Verdicts, judge.Report{Mode: res.Mode, Store: res.Store, ProductID: product,
+				Verdict: judge.Inconclusive, Missing: []string{text.ErrorIn(c.Lang, b.err)}, Lang: c.Lang})
 			continue
 		}
 		one := run
@@ -268,12 +268,12 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 		}
 		report := one.Judge(b.book, res.Holds.History[product], c.Lang)
 		switch h := res.Holds; {
-		case report.Verdict != audit.Vacuous:
+		case report.Verdict != judge.Vacuous:
 		case second:
 			continue
 		case h.Refunded > h.Sold:
 			report.Missing = append(report.Missing, text.Of("most holds ended before they could be paid: a reserve took %s "+
-				"(p90), a hold %s").With(rounded(h.Latency[audit.Reserve].P90), res.Plan.Holding.For).In(c.Lang))
+				"(p90), a hold %s").With(rounded(h.Latency[judge.Reserve].P90), res.Plan.Holding.For).In(c.Lang))
 		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // judging has the judge's input besides the result.
@@ -21,16 +21,16 @@ type judging struct {
 // judgeAll judges each requested product and compares the reports with the mode's claim.
 func judgeAll(res *Result, with judging) {
 	// Each product has its own count, ledger and history.
-	histories := map[int64][]audit.Op{}
+	histories := map[int64][]judge.Op{}
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
 	}
 	if len(histories) == 0 { // nothing was sent: the verdict says so
-		histories[res.Plan.Product] = []audit.Op{}
+		histories[res.Plan.Product] = []judge.Op{}
 	}
 	for _, product := range slices.Sorted(maps.Keys(histories)) {
 		book := with.books[product]
-		report := audit.Judge(audit.Input{
+		report := judge.Judge(judge.Input{
 			Mode: res.Mode, Store: res.Store, Replicas: with.replicas, Lang: with.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,
@@ -61,9 +61,9 @@ func claim(res *Result, with judging) {
 
 // tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit
 // whose order is missing may then be a sale under way; what else was found stands.
-func tooEarly(r *audit.Report) {
-	if r.Verdict != audit.Broken || r.OnlyLost() {
-		r.Verdict = audit.Inconclusive
+func tooEarly(r *judge.Report) {
+	if r.Verdict != judge.Broken || r.OnlyLost() {
+		r.Verdict = judge.Inconclusive
 	}
 	r.Missing = append(r.Missing, text.Of("the time ran out while an unanswered request could still change the ledger").
 		In(r.Lang))
@@ -126,33 +126,33 @@ func claimOf(res *Result, with judging) api.Outcomes {
 // hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim,
 // unless the product only failed to break, and another did break or cannot be judged. A product that could not show
 // anything does not count if another could.
-func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) {
-	byFinding := map[audit.Finding][]string{}
+func hold(reports []judge.Report, claim api.Outcomes) (judge.Finding, []string) {
+	byFinding := map[judge.Finding][]string{}
 	confirmed, unread := false, false // at least one product each
 	type held struct {
-		report  audit.Report
-		finding audit.Finding
+		report  judge.Report
+		finding judge.Finding
 		why     []string
 	}
 	all := make([]held, 0, len(reports))
 	for _, r := range reports {
-		f, why := audit.Check(r, claim)
-		confirmed = confirmed || f == audit.Confirmed
-		unread = unread || r.Verdict == audit.Inconclusive
+		f, why := judge.Check(r, claim)
+		confirmed = confirmed || f == judge.Confirmed
+		unread = unread || r.Verdict == judge.Inconclusive
 		all = append(all, held{r, f, why})
 	}
 	for _, h := range all {
-		unbroken := h.finding == audit.Contradicted && h.report.Verdict == audit.Exact
-		if unbroken && (confirmed || unread) || confirmed && h.report.Verdict == audit.Vacuous {
+		unbroken := h.finding == judge.Contradicted && h.report.Verdict == judge.Exact
+		if unbroken && (confirmed || unread) || confirmed && h.report.Verdict == judge.Vacuous {
 			continue
 		}
 		byFinding[h.finding] = append(byFinding[h.finding], h.why...)
 	}
 	// The worst remaining finding is the finding of the run.
-	for _, f := range []audit.Finding{audit.Contradicted, audit.Undecided, audit.Confirmed} {
+	for _, f := range []judge.Finding{judge.Contradicted, judge.Undecided, judge.Confirmed} {
 		if why, ok := byFinding[f]; ok {
 			return f, why
 		}
 	}
-	return audit.Unclaimed, nil
+	return judge.Unclaimed, nil
 }

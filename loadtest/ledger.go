@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // ledgerTries is how often a ledger is read if its pages do not add up, because orders were added between the pages.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/text"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // A run's numbers should not be trusted if other programs used more than noisyCPU cores just before it, the hypervisor

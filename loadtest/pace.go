@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lastitem/internal/audit"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -251,7 +251,7 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	})
 	if rec != nil {
 		took := rec.holds().Latency
-		d.took = rounded(max(took[audit.Reserve].P50, took[audit.Confirm].P50))
+		d.took = rounded(max(took[judge.Reserve].P50, took[judge.Confirm].P50))
 		d.plan = chosen.scaled(d.took)
 		d.tell()
 	}

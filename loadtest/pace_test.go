@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 var testMode = shopMode("lua-lock", api.Exact)
@@ -335,7 +335,7 @@ func TestHistoryIsWhatTheClientSaw(t *testing.T) {
 		t.Errorf("call %d, return %d, want them in this order", got.Call, got.Return)
 	}
 	got.Call, got.Return = 0, 0
-	want := audit.Op{Outcome: audit.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2",
+	want := judge.Op{Outcome: judge.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2",
 		Replayed: true}
 	testkit.Same(t, got, want, "op")
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -147,7 +147,7 @@ func (p Plan) more(r Result) Plan {
 	if r.Holds == nil {
 		return p
 	}
-	return p.scaled(max(r.Holds.Latency[audit.Reserve].P90, 2*r.Plan.Holding.For/holdPerReserve))
+	return p.scaled(max(r.Holds.Latency[judge.Reserve].P90, 2*r.Plan.Holding.For/holdPerReserve))
 }
 
 // rounded is a duration in whole milliseconds, for sentences and requests.

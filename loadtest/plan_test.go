@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/audit"
+	"lastitem/judge"
 )
 
 func TestValidate(t *testing.T) {
@@ -161,7 +161,7 @@ func TestHoldsAreScaled(t *testing.T) {
 	given.Holding.Scaled = false
 	vacuous := func(hold, took time.Duration) Result {
 		return Result{Plan: Plan{Holding: Holding{For: hold}}, Holds: &HoldFigures{
-			Latency: map[audit.HoldKind]Latency{audit.Reserve: {P90: took}}}}
+			Latency: map[judge.HoldKind]Latency{judge.Reserve: {P90: took}}}}
 	}
 	for name, tt := range map[string]struct {
 		plan     Plan

@@ -3,8 +3,8 @@ package loadtest
 import (
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // NamedPlan is a plan with a name, or several plans to run one after the other.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/audit"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -16,14 +16,14 @@ const shards = 8
 
 // sample is one request, as the worker that sent it saw it.
 type sample struct {
-	op   audit.Op
+	op   judge.Op
 	read client.Reading
 	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
 	lags     bool          // its lag counts
 	second   bool          // a second click
-	hold     *audit.HoldOp // of a request about a reservation: kept instead of op
+	hold     *judge.HoldOp // of a request about a reservation: kept instead of op
 	cart     int64         // the other product that the request is about; 0 = none
 	about    int64         // the product that has refused it; 0 = not known
 }
@@ -44,10 +44,10 @@ type shard struct {
 	lag      *histogram
 	window   interval
 
-	history         []audit.Op
+	history         []judge.Op
 	doubled         int
-	holds           map[int64][]audit.HoldOp      // by product
-	steps           map[audit.HoldKind]*histogram // response times of good answers
+	holds           map[int64][]judge.HoldOp      // by product
+	steps           map[judge.HoldKind]*histogram // response times of good answers
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
@@ -131,12 +131,12 @@ func (p *shard) step(s *sample) {
 		return
 	}
 	if p.holds == nil {
-		p.holds, p.steps = map[int64][]audit.HoldOp{}, map[audit.HoldKind]*histogram{}
+		p.holds, p.steps = map[int64][]judge.HoldOp{}, map[judge.HoldKind]*histogram{}
 	}
 	for _, product := range []int64{s.op.ProductID, s.cart} {
 		op := *s.hold
-		if op.Outcome == audit.Refused && s.about != 0 && s.about != product {
-			op.Outcome, op.Limit = audit.Declined, false // the other product of the cart was short
+		if op.Outcome == judge.Refused && s.about != 0 && s.about != product {
+			op.Outcome, op.Limit = judge.Declined, false // the other product of the cart was short
 		}
 		if product != 0 {
 			p.holds[product] = append(p.holds[product], op)
@@ -145,7 +145,7 @@ func (p *shard) step(s *sample) {
 	if s.second {
 		p.doubled++
 	}
-	if s.hold.Outcome == audit.OK {
+	if s.hold.Outcome == judge.OK {
 		h := p.steps[s.hold.Kind]
 		record(&h, s.op.Return-s.intended)
 		p.steps[s.hold.Kind] = h
@@ -268,15 +268,15 @@ func (r *recorder) fillLatencies(res *Result) {
 }
 
 // ops returns the history in the order of the calls; nil if none was kept.
-func (r *recorder) ops() []audit.Op {
+func (r *recorder) ops() []judge.Op {
 	if !r.history {
 		return nil
 	}
-	all := []audit.Op{} // not nil: an empty history is not a missing one
+	all := []judge.Op{} // not nil: an empty history is not a missing one
 	for i := range r.parts {
 		all = append(all, r.parts[i].history...)
 	}
-	slices.SortFunc(all, func(a, b audit.Op) int {
+	slices.SortFunc(all, func(a, b judge.Op) int {
 		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
 	})
 	return all

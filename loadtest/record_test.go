@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
 )
 
 // near reports whether a histogram of three digits may show got for want.
@@ -75,11 +75,11 @@ func TestHistogramHoldsAnything(t *testing.T) {
 // at builds a sample of a client that was due, sent and answered at these milliseconds.
 func at(number int, intended, call, ret int64, kind client.Kind) sample {
 	ms := int64(time.Millisecond)
-	outcome := map[client.Kind]audit.Outcome{client.Accepted: audit.OK, client.Refused: audit.Refused,
-		client.Failed: audit.Unknown}[kind]
+	outcome := map[client.Kind]judge.Outcome{client.Accepted: judge.OK, client.Refused: judge.Refused,
+		client.Failed: judge.Unknown}[kind]
 	code := map[client.Kind]string{client.Accepted: "ok", client.Refused: "sold_out", client.Failed: "timeout"}[kind]
 	return sample{
-		op: audit.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1,
+		op: judge.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1,
 			Replica: "r1"},
 		read:     client.Reading{Outcome: outcome, Kind: kind, Code: code},
 		intended: intended * ms,

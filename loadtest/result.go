@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // Result is one run of one mode: one plan, once.
@@ -67,14 +67,14 @@ type Result struct {
 	Holds *HoldFigures `json:"holds,omitempty"`
 
 	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
-	Verdicts []audit.Report `json:"verdicts,omitempty"`
+	Verdicts []judge.Report `json:"verdicts,omitempty"`
 	Claim    api.Outcomes   `json:"claim,omitempty"`
-	Finding  audit.Finding  `json:"finding,omitempty"`
+	Finding  judge.Finding  `json:"finding,omitempty"`
 	Why      []string       `json:"why,omitempty"`
 
 	// History has every request as its client saw it, in the order of the calls. The judge gets it; it is written only on
 	// request. A baseline keeps none.
-	History []audit.Op `json:"-"`
+	History []judge.Op `json:"-"`
 }
 
 // Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a
@@ -82,7 +82,7 @@ type Result struct {
 // verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what
 // the plan sells. If requests were declined or are unknown, the run does not decide. A mode with another claim misses
 // nothing.
-func (r Result) Unmet() (audit.Finding, string) {
+func (r Result) Unmet() (judge.Finding, string) {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact && !r.Foreign {
 		return "", ""
 	}
@@ -90,16 +90,16 @@ func (r Result) Unmet() (audit.Finding, string) {
 	sells := r.Plan.Stock - *r.Plan.MustEnd
 	for _, v := range r.Verdicts {
 		must := v.Initial - sells
-		if v.Verdict == audit.Inconclusive || v.Final == must {
+		if v.Verdict == judge.Inconclusive || v.Final == must {
 			continue
 		}
 		wrong := text.Of("stock ended at %d, plan %q wants %d")
 		why := fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, must)
 		if accepted*r.Plan.Quantity == sells {
-			return audit.Contradicted, why
+			return judge.Contradicted, why
 		}
 		short := text.Of(", but only %d of %d [request|requests] succeeded")
-		return audit.Undecided, why + text.Sprintf(short.In(v.Lang), accepted, r.Sent)
+		return judge.Undecided, why + text.Sprintf(short.In(v.Lang), accepted, r.Sent)
 	}
 	return "", ""
 }

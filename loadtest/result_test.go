@@ -16,11 +16,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,27 +60,27 @@ func TestUnmet(t *testing.T) {
 		claim       api.Outcomes
 		lang        string
 		final, sold int64
-		finding     audit.Finding
+		finding     judge.Finding
 		why         string
 		before      int64 // 0 = the plan's stock
 	}{
 		{name: "met", claim: api.Exact, lang: "en", final: 95, sold: 5},
 		{name: "met, with an unknown outcome", claim: api.Exact, lang: "en", final: 95, sold: 4},
 		{name: "met, from another stock", claim: api.Exact, lang: "en", final: 995, sold: 5, before: 1000},
-		{"missed, from another stock", api.Exact, "en", 996, 5, audit.Contradicted,
+		{"missed, from another stock", api.Exact, "en", 996, 5, judge.Contradicted,
 			`stock ended at 996, plan "five" wants 995`, 1000},
-		{"missed", api.Exact, "en", 96, 5, audit.Contradicted, `stock ended at 96, plan "five" wants 95`, 0},
-		{"missed, in Chinese", api.Exact, "zh", 96, 5, audit.Contradicted, `最终库存为 96，而计划 "five" 要求 95`, 0},
-		{"declined", api.Exact, "en", 99, 1, audit.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 ` +
+		{"missed", api.Exact, "en", 96, 5, judge.Contradicted, `stock ended at 96, plan "five" wants 95`, 0},
+		{"missed, in Chinese", api.Exact, "zh", 96, 5, judge.Contradicted, `最终库存为 96，而计划 "five" 要求 95`, 0},
+		{"declined", api.Exact, "en", 99, 1, judge.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 ` +
 			`requests succeeded`, 0},
-		{"declined, in Chinese", api.Exact, "zh", 99, 1, audit.Undecided, `最终库存为 99，而计划 "five" 要求 95，但 5 个请求中只有 1 个成交`, 0},
+		{"declined, in Chinese", api.Exact, "zh", 99, 1, judge.Undecided, `最终库存为 99，而计划 "five" 要求 95，但 5 个请求中只有 1 个成交`, 0},
 		{name: "claims to break", claim: "O", lang: "en", final: 99, sold: 5},
 	}
 	for _, tt := range tests {
 		r := Result{
 			Plan: five[0].WithDefaults(), Claim: tt.claim, Sent: 5,
 			Latency:  map[client.Kind]Latency{client.Accepted: {Count: tt.sold}},
-			Verdicts: []audit.Report{{Verdict: audit.Exact, Initial: cmp.Or(tt.before, 100), Final: tt.final, Lang: tt.lang}},
+			Verdicts: []judge.Report{{Verdict: judge.Exact, Initial: cmp.Or(tt.before, 100), Final: tt.final, Lang: tt.lang}},
 		}
 		if finding, why := r.Unmet(); finding != tt.finding || why != tt.why {
 			t.Errorf("%s: Unmet() = %q, %q, want %q, %q", tt.name, finding, why, tt.finding, tt.why)
@@ -110,7 +110,7 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	}}
 	res, err := Run(t.Context(), open(t, shop), shopMode("m", api.Exact), five[0], nil)
 	testkit.Must(t, err)
-	if s := SummarizeRuns([]Result{res}); res.Finding != audit.Undecided || s.Standing() != audit.Undecided ||
+	if s := SummarizeRuns([]Result{res}); res.Finding != judge.Undecided || s.Standing() != judge.Undecided ||
 		!strings.Contains(strings.Join(s.Why, " "), "1 of 5") {
 		t.Errorf("finding %s, of the summary %s (%q), want undecided, since 1 of 5 requests was accepted", res.Finding,
 			s.Standing(), s.Why)
@@ -193,15 +193,15 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 		shop    *fakeshop.Shop
 		claim   api.Outcomes
 		sellOut time.Duration
-		verdict audit.Verdict
+		verdict judge.Verdict
 		extra   bool
 	}{
-		{"slow", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
-		{"slow, and it may not go on", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
-		{"fast", &fakeshop.Shop{Together: true}, api.Exact, patience, audit.Exact, false},
-		{"oversells", &fakeshop.Shop{Broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
-		{"takes no such request", &fakeshop.Shop{Fail: invalid}, api.Exact, patience, audit.Vacuous, false},
-		{"stuck", &fakeshop.Shop{Fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
+		{"slow", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, patience, judge.Exact, true},
+		{"slow, and it may not go on", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, 0, judge.Vacuous, false},
+		{"fast", &fakeshop.Shop{Together: true}, api.Exact, patience, judge.Exact, false},
+		{"oversells", &fakeshop.Shop{Broken: map[string]bool{"m": true}}, "O", patience, judge.Broken, false},
+		{"takes no such request", &fakeshop.Shop{Fail: invalid}, api.Exact, patience, judge.Vacuous, false},
+		{"stuck", &fakeshop.Shop{Fail: alwaysBusy}, "X", 100 * time.Millisecond, judge.Broken, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
 	testkit.Must(t, err)
 	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") ||
-		res.Finding != audit.Confirmed {
+		res.Finding != judge.Confirmed {
 		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted,
 			res.Finding)
 	}

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // RollingResult is what 'shop rolling' prints with -o json.
@@ -30,7 +30,7 @@ type RollingMode struct {
 	Sent    int            `json:"sent"`
 	Sold    int            `json:"sold"`
 	Answers map[string]int `json:"answers"`           // by code
-	Audit   audit.Verdict  `json:"audit,omitempty"`   // VACUOUS if no two requests overlapped
+	Audit   judge.Verdict  `json:"audit,omitempty"`   // VACUOUS if no two requests overlapped
 	Missing []string       `json:"missing,omitempty"` // why the audit is VACUOUS or INCONCLUSIVE
 	Lost    []string       `json:"lost,omitempty"`    // outcomes that a deploy must not cause
 	Error   string         `json:"error,omitempty"`   // the run broke off
@@ -55,12 +55,12 @@ func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
 	if m.Sold == 0 {
 		m.Lost = append(m.Lost, text.Of("nothing was sold").In(lang))
 	}
-	m.Audit = audit.Inconclusive
+	m.Audit = judge.Inconclusive
 	for _, v := range r.Verdicts {
 		m.Audit = v.Verdict
 		m.Missing = v.Missing
 		// A fast mode may have had no two requests at the same time, and is VACUOUS; its orders must still match the answers.
-		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
+		if v.Verdict != judge.Exact && v.Verdict != judge.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
 			m.Lost = append(m.Lost, fmt.Sprintf(text.Of("the audit says %s").In(lang), v.Verdict))
 		}
 	}

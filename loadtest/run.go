@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock,
@@ -63,7 +63,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 		return Result{}, err
 	}
 	if mode.Baseline { // it has no stock to judge, only its speed
-		res.Finding = audit.Unclaimed
+		res.Finding = judge.Unclaimed
 		return res, nil
 	}
 	// From here on an interruption does not stop the run: the sent requests must be judged.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 func TestRunConfirmsAnExactMode(t *testing.T) {
@@ -30,7 +30,7 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 		}
 	})
 	testkit.Must(t, err)
-	if res.Finding != audit.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != audit.Exact {
+	if res.Finding != judge.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != judge.Exact {
 		t.Errorf("finding %s (%q), verdicts %+v, want confirmed, exact", res.Finding, res.Why, res.Verdicts)
 	}
 	testkit.Same(t, res.Codes, map[string]int{"ok": 60, "sold_out": 30}, "codes")
@@ -53,7 +53,7 @@ func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
 	c.Replicas = 3
 	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
 	testkit.Must(t, err)
-	if res.Finding != audit.Undecided || res.Verdicts[0].Verdict != audit.Vacuous {
+	if res.Finding != judge.Undecided || res.Verdicts[0].Verdict != judge.Vacuous {
 		t.Errorf("finding %s, verdict %s, want inconclusive, vacuous", res.Finding, res.Verdicts[0].Verdict)
 	}
 }
@@ -73,7 +73,7 @@ func TestRunResolvesLostAnswers(t *testing.T) {
 	c := open(t, shop)
 	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 150, Stock: 100}, nil)
 	testkit.Must(t, err)
-	if res.Finding != audit.Confirmed || res.Codes["eof"]+res.Codes["reset"] != 15 {
+	if res.Finding != judge.Confirmed || res.Codes["eof"]+res.Codes["reset"] != 15 {
 		t.Errorf("finding %s (%q), codes %v, want confirmed with 15 lost answers", res.Finding, res.Why, res.Codes)
 	}
 }
@@ -104,7 +104,7 @@ func TestRunLeavesABaselineUnjudged(t *testing.T) {
 	c := open(t, &fakeshop.Shop{Replicas: 1})
 	res, err := Run(t.Context(), c, api.Mode{Name: "noop", Baseline: true}, Plan{VUs: 2, Requests: 20}, nil)
 	testkit.Must(t, err)
-	if res.Finding != audit.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
+	if res.Finding != judge.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
 		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding,
 			len(res.Verdicts), len(res.History), res.Sent)
 	}
@@ -118,7 +118,7 @@ func TestRunSellsSeveralProducts(t *testing.T) {
 	mode.Segments = 4
 	res, err := Run(t.Context(), c, mode, Plan{VUs: 4, Requests: 400, Stock: 100, Product: 7, Products: 3, Zipf: 1.1}, nil)
 	testkit.Must(t, err)
-	if len(res.Verdicts) != 3 || res.Finding != audit.Confirmed {
+	if len(res.Verdicts) != 3 || res.Finding != judge.Confirmed {
 		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
 	}
 	testkit.Same(t, shop.Puts(), []string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, "stock set")
@@ -165,11 +165,11 @@ func TestClaimOf(t *testing.T) {
 		return r
 	}
 	double := served("r1")
-	double.Plan.RetryUnsafe, double.Verdicts = true, []audit.Report{{Found: "D"}}
+	double.Plan.RetryUnsafe, double.Verdicts = true, []judge.Report{{Found: "D"}}
 	doubleBroken := double
 	doubleBroken.Served = map[string]int{"r1": 1, "r2": 1}
 	asked := double
-	asked.Verdicts = []audit.Report{{Found: ""}}
+	asked.Verdicts = []judge.Report{{Found: ""}}
 	tests := []struct {
 		name     string
 		res      Result
@@ -192,29 +192,29 @@ func TestClaimOf(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	t.Parallel()
-	exact := audit.Report{Verdict: audit.Exact}
-	broken := audit.Report{Verdict: audit.Broken, Found: "O", Oversold: 1}
-	vacuous := audit.Report{Verdict: audit.Vacuous, Missing: []string{"nothing was sold"}}
-	blind := audit.Report{Verdict: audit.Inconclusive, Missing: []string{"no ledger"}}
+	exact := judge.Report{Verdict: judge.Exact}
+	broken := judge.Report{Verdict: judge.Broken, Found: "O", Oversold: 1}
+	vacuous := judge.Report{Verdict: judge.Vacuous, Missing: []string{"nothing was sold"}}
+	blind := judge.Report{Verdict: judge.Inconclusive, Missing: []string{"no ledger"}}
 	tests := []struct {
 		name    string
-		reports []audit.Report
+		reports []judge.Report
 		claim   api.Outcomes
-		want    audit.Finding
+		want    judge.Finding
 	}{
-		{"exact", []audit.Report{exact, exact}, ".", audit.Confirmed},
-		{"one broke", []audit.Report{exact, broken}, ".", audit.Contradicted},
-		{"one was hardly asked for", []audit.Report{exact, vacuous}, ".", audit.Confirmed},
-		{"none was", []audit.Report{vacuous, vacuous}, ".", audit.Undecided},
-		{"one cannot be read", []audit.Report{exact, blind}, ".", audit.Undecided},
-		{"breaks as it says, on one", []audit.Report{broken, exact, vacuous}, "O", audit.Confirmed},
-		{"does not break", []audit.Report{exact, exact}, "O", audit.Contradicted},
-		{"does not break, and one was hardly asked for", []audit.Report{exact, vacuous}, "O", audit.Contradicted},
-		{"may have broken the one that cannot be read", []audit.Report{exact, blind}, "O", audit.Undecided},
-		{"breaks, and one cannot be read", []audit.Report{broken, blind}, "O", audit.Undecided},
-		{"breaks otherwise", []audit.Report{broken}, "L", audit.Contradicted},
-		{"breaks otherwise, and one cannot be read", []audit.Report{broken, blind, exact}, "L", audit.Contradicted},
-		{"claims nothing", []audit.Report{exact}, "", audit.Unclaimed},
+		{"exact", []judge.Report{exact, exact}, ".", judge.Confirmed},
+		{"one broke", []judge.Report{exact, broken}, ".", judge.Contradicted},
+		{"one was hardly asked for", []judge.Report{exact, vacuous}, ".", judge.Confirmed},
+		{"none was", []judge.Report{vacuous, vacuous}, ".", judge.Undecided},
+		{"one cannot be read", []judge.Report{exact, blind}, ".", judge.Undecided},
+		{"breaks as it says, on one", []judge.Report{broken, exact, vacuous}, "O", judge.Confirmed},
+		{"does not break", []judge.Report{exact, exact}, "O", judge.Contradicted},
+		{"does not break, and one was hardly asked for", []judge.Report{exact, vacuous}, "O", judge.Contradicted},
+		{"may have broken the one that cannot be read", []judge.Report{exact, blind}, "O", judge.Undecided},
+		{"breaks, and one cannot be read", []judge.Report{broken, blind}, "O", judge.Undecided},
+		{"breaks otherwise", []judge.Report{broken}, "L", judge.Contradicted},
+		{"breaks otherwise, and one cannot be read", []judge.Report{broken, blind, exact}, "L", judge.Contradicted},
+		{"claims nothing", []judge.Report{exact}, "", judge.Unclaimed},
 	}
 	for _, tt := range tests {
 		if got, why := hold(tt.reports, tt.claim); got != tt.want {
@@ -308,11 +308,11 @@ func TestControlSaysWhatToDo(t *testing.T) {
 func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
 	t.Parallel()
 	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101},
-		History: []audit.Op{{ProductID: 101, Quantity: 1, Outcome: audit.OK}}}
+		History: []judge.Op{{ProductID: 101, Quantity: 1, Outcome: judge.OK}}}
 	judgeAll(&res, judging{mode: shopMode("x", "."),
 		books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
-	if got := res.Verdicts[0]; got.Verdict != audit.Inconclusive ||
-		!slices.Contains(got.Missing, "no route to the shop") || res.Finding != audit.Undecided {
+	if got := res.Verdicts[0]; got.Verdict != judge.Inconclusive ||
+		!slices.Contains(got.Missing, "no route to the shop") || res.Finding != judge.Undecided {
 		t.Errorf("verdict %s, missing %q, finding %s, want inconclusive with the reason", got.Verdict, got.Missing,
 			res.Finding)
 	}

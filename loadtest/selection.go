@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // ErrUnknownMode is returned by [Select], wrapped with a list of the modes, for a word that names none.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -49,7 +49,7 @@ func afterwards(res *Result) time.Duration {
 // settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped
 // changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
-	sent := func(op audit.Op) int64 { return op.Call }
+	sent := func(op judge.Op) int64 { return op.Call }
 	return atOnce(asked(res, sent), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		if last >= 0 {
@@ -86,7 +86,7 @@ func atOnce[T any](asked map[int64]int64, settled func(product, last int64) T) m
 
 // asked returns the products of a run, and for each the latest time of the calls with an unknown outcome, -1 if there
 // are none. A run that sent nothing has its first product.
-func asked(res *Result, at func(audit.Op) int64) map[int64]int64 {
+func asked(res *Result, at func(judge.Op) int64) map[int64]int64 {
 	products := map[int64]int64{}
 	if len(res.History) == 0 {
 		products[res.Plan.Product] = -1
@@ -96,7 +96,7 @@ func asked(res *Result, at func(audit.Op) int64) map[int64]int64 {
 		if !seen {
 			last = -1
 		}
-		if op.Outcome == audit.Unknown {
+		if op.Outcome == judge.Unknown {
 			last = max(last, at(op))
 		}
 		products[op.ProductID] = last

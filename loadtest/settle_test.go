@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 // slowConnect is an engine that takes its time to connect, and notes when it has.
@@ -115,24 +115,24 @@ func TestEarlyLedger(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		stock, orders int64
-		last          audit.Outcome // of the last request
-		want          audit.Verdict
+		last          judge.Outcome // of the last request
+		want          judge.Verdict
 	}{
-		"exact so far":                   {9, 1, audit.OK, audit.Inconclusive},
-		"under way":                      {8, 1, audit.OK, audit.Inconclusive},
-		"an update lost":                 {9, 2, audit.OK, audit.Broken},
-		"under way, and a wrong refusal": {7, 2, audit.Declined, audit.Broken},
+		"exact so far":                   {9, 1, judge.OK, judge.Inconclusive},
+		"under way":                      {8, 1, judge.OK, judge.Inconclusive},
+		"an update lost":                 {9, 2, judge.OK, judge.Broken},
+		"under way, and a wrong refusal": {7, 2, judge.Declined, judge.Broken},
 	} {
 		ledger := &api.Ledger{
 			ProductID: 1, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: tt.stock},
 			Keys: []api.KeyRow{},
 		}
-		var history []audit.Op
+		var history []judge.Op
 		for n := range tt.orders {
 			id := strconv.FormatInt(n, 10)
 			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1, Quantity: 1, Store: api.Redis, Key: id})
-			op := audit.Op{Client: int(n), ProductID: 1, Quantity: 1, Outcome: audit.OK, OrderID: id, Key: id, Return: 1}
-			if n == tt.orders-1 && tt.last != audit.OK {
+			op := judge.Op{Client: int(n), ProductID: 1, Quantity: 1, Outcome: judge.OK, OrderID: id, Key: id, Return: 1}
+			if n == tt.orders-1 && tt.last != judge.OK {
 				op.Outcome, op.OrderID = tt.last, ""
 			}
 			history = append(history, op)
@@ -157,7 +157,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 	res := Result{Started: time.Now().Add(-time.Hour), Plan: Plan{Product: 1}}
 	for product := range int64(products) {
 		testkit.Must(t, c.SetStock(t.Context(), product+1, 5, 0))
-		res.History = append(res.History, audit.Op{ProductID: product + 1, Quantity: 1, Outcome: audit.Unknown})
+		res.History = append(res.History, judge.Op{ProductID: product + 1, Quantity: 1, Outcome: judge.Unknown})
 	}
 	ctx := testkit.Within(t, products*settleReads*settleEvery/2)
 	for product, b := range settleAll(ctx, c, &res) {
@@ -183,7 +183,7 @@ func TestNothingSent(t *testing.T) {
 	judgeForeign(&foreign, f, before, f.settleAll(t.Context(), &foreign, before))
 	for _, res := range []Result{ours, foreign} {
 		v := res.Verdicts[0]
-		if v.Verdict != audit.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing,
+		if v.Verdict != judge.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing,
 			[]string{"the history holds no request for this product", "nothing was sold"}) {
 			t.Errorf("%s: %s (%q), %d left, want that nothing was asked, and the stock", res.Mode, v.Verdict, v.Missing, v.Final)
 		}

@@ -3,9 +3,9 @@ package loadtest
 import (
 	"testing"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 // open starts the shop and returns its control.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -23,14 +23,14 @@ type Summary struct {
 	Store       api.Store     `json:"store,omitempty"`
 	Repetitions int           `json:"repetitions"`
 	Claim       api.Outcomes  `json:"claim,omitempty"`
-	Finding     audit.Finding `json:"finding,omitempty"`
+	Finding     judge.Finding `json:"finding,omitempty"`
 	Why         []string      `json:"why,omitempty"`
-	Verdict     audit.Verdict `json:"verdict,omitempty"`
+	Verdict     judge.Verdict `json:"verdict,omitempty"`
 	Found       string        `json:"found"` // letters of the outcomes seen, in any run
 	// Runs counts all runs: the repetitions, and the extra runs of [Plan].Insist. Verdicts counts them by verdict; a
 	// baseline has none.
 	Runs     int                   `json:"runs"`
-	Verdicts map[audit.Verdict]int `json:"verdicts,omitempty"`
+	Verdicts map[judge.Verdict]int `json:"verdicts,omitempty"`
 	// Worst is the repetition that this line shows.
 	Worst int `json:"worst_repetition"`
 	// Tries is how many runs that repetition took, as in [Result]; 0 = one.
@@ -65,7 +65,7 @@ type Summary struct {
 
 	// For reports in words, and not in the JSON, all of the worst repetition: its verdicts, the service's log, the number
 	// of requests beyond the planned, the notes on a busy machine, and the number of accepted requests.
-	Reports  []audit.Report `json:"-"`
+	Reports  []judge.Report `json:"-"`
 	Log      []string       `json:"-"`
 	Extra    int            `json:"-"`
 	Noisy    []string       `json:"-"`
@@ -158,10 +158,10 @@ func (s *Summary) countVerdicts(runs []Result) {
 			continue
 		}
 		if s.Verdicts == nil {
-			s.Verdicts = map[audit.Verdict]int{}
+			s.Verdicts = map[judge.Verdict]int{}
 		}
 		s.Verdicts[verdict]++
-		for other, n := range map[audit.Verdict]int{audit.Vacuous: r.Vacuous, audit.Exact: before - r.Vacuous} {
+		for other, n := range map[judge.Verdict]int{judge.Vacuous: r.Vacuous, judge.Exact: before - r.Vacuous} {
 			if n > 0 {
 				s.Verdicts[other] += n
 			}
@@ -172,7 +172,7 @@ func (s *Summary) countVerdicts(runs []Result) {
 
 // Known reports whether the facts are known: the baseline has none, and without a readable ledger they are zero.
 func (s Summary) Known() bool {
-	return len(s.Reports) > 0 && (s.Verdict != audit.Inconclusive || s.Before != 0 || s.Orders != 0)
+	return len(s.Reports) > 0 && (s.Verdict != judge.Inconclusive || s.Before != 0 || s.Orders != 0)
 }
 
 // countAnswers sorts the answers into the columns of the table; any other answer is kept by its code.
@@ -200,35 +200,35 @@ func (s *Summary) countAnswers(codes map[string]int) {
 
 // Standing is the line's finding for the exit code. A service without a claim that was judged must be exact; a
 // baseline, which has no stock to judge, must only have answered every request.
-func (s Summary) Standing() audit.Finding {
-	if s.Finding != audit.Unclaimed && s.Finding != "" {
+func (s Summary) Standing() judge.Finding {
+	if s.Finding != judge.Unclaimed && s.Finding != "" {
 		return s.Finding
 	}
 	switch s.Verdict {
-	case audit.Exact:
-		return audit.Confirmed
-	case audit.Broken:
-		return audit.Contradicted
-	case audit.Inconclusive, audit.Vacuous:
-		return audit.Undecided
+	case judge.Exact:
+		return judge.Confirmed
+	case judge.Broken:
+		return judge.Contradicted
+	case judge.Inconclusive, judge.Vacuous:
+		return judge.Undecided
 	}
 	if s.Accepted == 0 || s.Failed > 0 {
-		return audit.Undecided
+		return judge.Undecided
 	}
-	return audit.Unclaimed
+	return judge.Unclaimed
 }
 
 // findingOf returns the finding of a run: the judge's, or a worse one if the run missed its plan's final stock.
-func findingOf(r Result) audit.Finding {
+func findingOf(r Result) judge.Finding {
 	unmet, _ := r.Unmet()
-	return slices.MaxFunc([]audit.Finding{r.Finding, unmet}, func(a, b audit.Finding) int {
+	return slices.MaxFunc([]judge.Finding{r.Finding, unmet}, func(a, b judge.Finding) int {
 		return FindingRank(a) - FindingRank(b)
 	})
 }
 
-// verdictOf returns the verdict on a run's products together, as [audit.Overall] has it, and the letters found in any
+// verdictOf returns the verdict on a run's products together, as [judge.Overall] has it, and the letters found in any
 // of them; "" for a run unjudged.
-func verdictOf(r Result) (verdict audit.Verdict, found string) {
+func verdictOf(r Result) (verdict judge.Verdict, found string) {
 	if len(r.Verdicts) == 0 {
 		return "", ""
 	}
@@ -236,12 +236,12 @@ func verdictOf(r Result) (verdict audit.Verdict, found string) {
 	for _, v := range r.Verdicts {
 		seen += v.Found
 	}
-	return audit.Overall(r.Verdicts), inOrder(seen)
+	return judge.Overall(r.Verdicts), inOrder(seen)
 }
 
 // inOrder returns each outcome letter of seen once, in the order in which they are written.
 func inOrder(seen string) (letters string) {
-	for _, letter := range audit.Letters {
+	for _, letter := range judge.Letters {
 		if strings.ContainsRune(seen, letter) {
 			letters += string(letter)
 		}
@@ -262,15 +262,15 @@ func weight(r Result) int {
 		contradicts
 	)
 	switch finding := findingOf(r); {
-	case finding == audit.Contradicted && showedNothing(r):
+	case finding == judge.Contradicted && showedNothing(r):
 		return unbroken
-	case finding == audit.Contradicted:
+	case finding == judge.Contradicted:
 		return contradicts
-	case finding == audit.Confirmed && r.Claim != api.Exact:
+	case finding == judge.Confirmed && r.Claim != api.Exact:
 		return confirms
-	case finding == audit.Confirmed:
+	case finding == judge.Confirmed:
 		return supports
-	case finding == audit.Undecided:
+	case finding == judge.Undecided:
 		return undecided
 	}
 	return nothing
@@ -286,13 +286,13 @@ func unanswered(r Result) int {
 }
 
 // FindingRank orders findings from good to bad.
-func FindingRank(f audit.Finding) int {
-	return slices.Index([]audit.Finding{audit.Unclaimed, audit.Confirmed, audit.Undecided, audit.Contradicted}, f)
+func FindingRank(f judge.Finding) int {
+	return slices.Index([]judge.Finding{judge.Unclaimed, judge.Confirmed, judge.Undecided, judge.Contradicted}, f)
 }
 
 // VerdictRank orders verdicts from good to bad.
-func VerdictRank(v audit.Verdict) int {
-	return slices.Index([]audit.Verdict{audit.Exact, audit.Vacuous, audit.Inconclusive, audit.Broken}, v)
+func VerdictRank(v judge.Verdict) int {
+	return slices.Index([]judge.Verdict{judge.Exact, judge.Vacuous, judge.Inconclusive, judge.Broken}, v)
 }
 
 // spread returns the median, minimum and maximum of one figure over at least one run; the median of an even number of

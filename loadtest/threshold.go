@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // ErrThreshold is wrapped in every error of [ParseThreshold].
@@ -102,7 +102,7 @@ func judged(of func(Summary) int64) metric {
 			return 0, "no verdict"
 		}
 		for _, v := range r.Verdicts {
-			if v.Verdict == audit.Inconclusive {
+			if v.Verdict == judge.Inconclusive {
 				return 0, string(v.Verdict)
 			}
 		}
@@ -195,7 +195,7 @@ func (c *Comparison) Check(thresholds []Threshold) {
 func (t Threshold) check(runs []Result) (value string, ok bool) {
 	greatest := math.Inf(-1)
 	for _, r := range runs {
-		if t.metric.judged && len(r.Verdicts) == 0 && r.Finding == audit.Unclaimed {
+		if t.metric.judged && len(r.Verdicts) == 0 && r.Finding == judge.Unclaimed {
 			return "", true
 		}
 		v, missing := t.metric.of(r)

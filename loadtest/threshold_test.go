@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 func TestParseThreshold(t *testing.T) {
@@ -61,8 +61,8 @@ func TestCheck(t *testing.T) {
 	fast.Repetition, fast.AcceptedPerSecond, fast.Dropped = 2, 1000, 3
 	none := resulttest.Exact("down", time.Millisecond)
 	none.Latency = map[client.Kind]loadtest.Latency{client.Failed: resulttest.Latency(750, time.Second)}
-	none.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
-	none.Finding, none.Codes = audit.Undecided, map[string]int{"timeout": 740, client.CodeNotConnected: 10}
+	none.Verdicts = []judge.Report{{Verdict: judge.Inconclusive}}
+	none.Finding, none.Codes = judge.Undecided, map[string]int{"timeout": 740, client.CodeNotConnected: 10}
 	tests := []struct {
 		name      string
 		runs      []loadtest.Result
@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		{"no accepted request", []loadtest.Result{none}, "p(99)<1h", "no accepted request"},
 		{"no verdict passes nothing", []loadtest.Result{none}, "oversold==0", "INCONCLUSIVE"},
 		{"the baseline has no stock", []loadtest.Result{resulttest.Baseline()}, "oversold==0", ""},
-		{"a service without verdict", []loadtest.Result{{Mode: "x", Finding: audit.Undecided}}, "leaked==0", "no verdict"},
+		{"a service without verdict", []loadtest.Result{{Mode: "x", Finding: judge.Undecided}}, "leaked==0", "no verdict"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestExitCode(t *testing.T) {
 	failing := resulttest.Baseline()
 	failing.Latency[client.Failed] = resulttest.Latency(1, time.Second)
 	foreign := resulttest.Exact("foreign", time.Millisecond)
-	foreign.Claim, foreign.Finding = "", audit.Unclaimed
+	foreign.Claim, foreign.Finding = "", judge.Unclaimed
 	foreignBroken := resulttest.Broken("foreign", "")
-	foreignBroken.Finding = audit.Unclaimed
+	foreignBroken.Finding = judge.Unclaimed
 	mustEnd := resulttest.Exact("five", time.Millisecond)
 	mustEnd.Plan.MustEnd, mustEnd.Plan.Stock, mustEnd.Verdicts[0].Final = new(int64(95)), 595, 1
 	declined := mustEnd

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // Limits that protect the machine from typing errors.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
 )
 
@@ -80,7 +80,7 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 	w.script.fill(&w.call, product, key, buyer)
 	for try := 0; ; try++ {
 		a, read := w.send(rec, sample{
-			op:       audit.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key, Buyer: buyer},
+			op:       judge.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key, Buyer: buyer},
 			intended: intended,
 			retry:    try > 0,
 			lags:     intended >= 0 && try == 0,

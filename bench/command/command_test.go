@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func TestMainExitCodes(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func TestMedian(t *testing.T) {

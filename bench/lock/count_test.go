@@ -11,7 +11,7 @@ import (
 	"lastitem/bench/figure"
 	"lastitem/bench/figure/figuretest"
 	"lastitem/bench/machine"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // Commands are counted for every split of the writes, and for every content.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"lastitem/bench/machine"
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // facts are the conditions of the numbers.
@@ -24,7 +24,7 @@ var peers = []string{
 	"github.com/redis/rueidis", redissonName,
 }
 
-func gatherFacts(server localstack.Service, redissonVersion string) facts {
+func gatherFacts(server stack.Service, redissonVersion string) facts {
 	f := facts{Facts: machine.Gather(commit), Redis: server.Kind, Versions: map[string]string{}}
 	if redissonVersion != "" {
 		f.Versions[redissonName] = redissonVersion

@@ -13,13 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/bench/machine"
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // nodes are private redis-servers with one password.
 type nodes struct {
-	stacks  []*localstack.Stack
+	stacks  []*stack.Stack
 	clients []*redis.Client // of each node
 }
 
@@ -27,7 +27,7 @@ type nodes struct {
 func (b *bench) startNodes(ctx context.Context, n int, conf ...string) (*nodes, error) {
 	all := &nodes{}
 	for range n {
-		s, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis},
+		s, err := stack.Start(ctx, stack.Options{Backend: stack.Local, Only: []string{stack.Redis},
 			RedisConf: conf})
 		if err != nil {
 			return nil, errors.Join(err, all.close())

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // reached has the servers that a window's workers connect to.

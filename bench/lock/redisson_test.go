@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // buildRedisson builds Redisson's worker in a directory, as Maven would; the jars are those of the other tests.

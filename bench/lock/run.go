@@ -9,13 +9,13 @@ import (
 
 	"lastitem/bench/figure"
 	"lastitem/bench/machine"
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // A bench is one run of the program.
 type bench struct {
 	options
-	server  localstack.Service
+	server  stack.Service
 	cluster *nodes    // for kindCluster, started for its first window
 	prefix  string    // of all keys
 	out     io.Writer // for the tables
@@ -32,7 +32,7 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 		list(out)
 		return nil
 	}
-	private, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis}})
+	private, err := stack.Start(ctx, stack.Options{Backend: stack.Local, Only: []string{stack.Redis}})
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"lastitem/bench/command"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // TestMain makes the test's program the worker of its own windows.
@@ -41,7 +41,7 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	}
 	return &bench{
 		options: o, prefix: server.Prefix,
-		server: localstack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{},
+		server: stack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{},
 		began: time.Now(),
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"lastitem/bench/command"
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 const self command.Name = "bench-modes"
@@ -43,12 +43,12 @@ type options struct {
 	list      bool
 
 	shop    string        // its program
-	backend string        // localstack.Local except in tests
+	backend string        // stack.Local except in tests
 	tell    time.Duration // between two lines of progress
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
-	o := options{backend: localstack.Local, tell: 5 * time.Second}
+	o := options{backend: stack.Local, tell: 5 * time.Second}
 	flags := flag.NewFlagSet(string(self), flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	which := flags.String("scenario", "", "only these, by name, separated by commas; see -list")
@@ -69,7 +69,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.shop = cmp.Or(o.shop, os.Getenv(localstack.EnvBinary), beside())
+	o.shop = cmp.Or(o.shop, os.Getenv(stack.EnvBinary), beside())
 	var unknown []string
 	o.scenarios, unknown = command.Pick(scenarios, *which, func(s scenario) (string, bool) { return s.name, true })
 	switch {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )
@@ -128,10 +128,10 @@ func judged(s scenario, m api.Mode, r loadtest.Result) (v verdict, why string) {
 	found, not := "", []string(nil)
 	for _, report := range r.Verdicts {
 		switch report.Verdict {
-		case audit.Broken:
+		case judge.Broken:
 			found += report.Found
 			not = append(not, report.Violations...)
-		case audit.Exact:
+		case judge.Exact:
 		default:
 			return undecided, strings.Join(append([]string{string(report.Verdict)}, report.Missing...), "; ")
 		}

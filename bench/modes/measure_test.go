@@ -12,11 +12,11 @@ import (
 	"lastitem/bench/figure"
 	"lastitem/bench/figure/figuretest"
 	"lastitem/bench/machine"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/testkit"
 )
 
 func TestSumUp(t *testing.T) {
@@ -67,10 +67,10 @@ func TestJudged(t *testing.T) {
 	sold := map[client.Kind]loadtest.Latency{client.Accepted: {Count: 9}}
 	said := map[client.Kind]loadtest.Latency{client.Refused: {Count: 3}}
 	soldOut := map[string]int{string(api.SoldOut): 3}
-	fine := audit.Report{Verdict: audit.Exact}
-	twice := audit.Report{Verdict: audit.Broken, Found: "O"}
-	twins := audit.Report{Verdict: audit.Broken, Violations: []string{"two orders of one id"}}
-	blind := audit.Report{Verdict: audit.Inconclusive, Missing: []string{"no ledger"}}
+	fine := judge.Report{Verdict: judge.Exact}
+	twice := judge.Report{Verdict: judge.Broken, Found: "O"}
+	twins := judge.Report{Verdict: judge.Broken, Violations: []string{"two orders of one id"}}
+	blind := judge.Report{Verdict: judge.Inconclusive, Missing: []string{"no ledger"}}
 	near, empty := scenario{}, scenario{soldOut: true}
 	tests := []struct {
 		name     string
@@ -78,20 +78,20 @@ func TestJudged(t *testing.T) {
 		claim    api.Outcomes
 		latency  map[client.Kind]loadtest.Latency
 		codes    map[string]int
-		reports  []audit.Report
+		reports  []judge.Report
 		want     verdict
 		why      string
 	}{
-		{"exact", near, ".", sold, nil, []audit.Report{fine, fine}, exact, ""},
-		{"not exact", near, ".", sold, nil, []audit.Report{fine, twice}, wrong, "found O"},
-		{"as claimed", near, "O", sold, nil, []audit.Report{twice}, broken, ""},
-		{"not broken this time", near, "O", sold, nil, []audit.Report{fine}, broken, "did not show"},
-		{"a violation without a letter", near, ".", sold, nil, []audit.Report{twins}, wrong, ""},
-		{"no data", near, ".", sold, nil, []audit.Report{blind}, undecided, "no ledger"},
+		{"exact", near, ".", sold, nil, []judge.Report{fine, fine}, exact, ""},
+		{"not exact", near, ".", sold, nil, []judge.Report{fine, twice}, wrong, "found O"},
+		{"as claimed", near, "O", sold, nil, []judge.Report{twice}, broken, ""},
+		{"not broken this time", near, "O", sold, nil, []judge.Report{fine}, broken, "did not show"},
+		{"a violation without a letter", near, ".", sold, nil, []judge.Report{twins}, wrong, ""},
+		{"no data", near, ".", sold, nil, []judge.Report{blind}, undecided, "no ledger"},
 		{"unjudged", near, ".", sold, nil, nil, undecided, ""},
-		{"refused with stock left", near, ".", sold, soldOut, []audit.Report{fine}, void, "3 requests"},
-		{"refused without", empty, ".", said, soldOut, []audit.Report{fine}, exact, ""},
-		{"nobody refused", empty, ".", sold, nil, []audit.Report{fine}, void, ""},
+		{"refused with stock left", near, ".", sold, soldOut, []judge.Report{fine}, void, "3 requests"},
+		{"refused without", empty, ".", said, soldOut, []judge.Report{fine}, exact, ""},
+		{"nobody refused", empty, ".", sold, nil, []judge.Report{fine}, void, ""},
 	}
 	for _, tt := range tests {
 		r := loadtest.Result{Latency: tt.latency, Codes: tt.codes, Claim: tt.claim, Verdicts: tt.reports}

@@ -13,7 +13,7 @@ import (
 
 	"lastitem/bench/figure"
 	"lastitem/bench/machine"
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )

@@ -15,8 +15,8 @@ import (
 
 	"lastitem/bench/command"
 	"lastitem/bench/figure"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -55,7 +55,7 @@ func tiny(t *testing.T, shop string) options {
 		scenarios: scenarios, modes: "mutex,segmented,handoff", rounds: 1, window: 200 * time.Millisecond, clients: 16,
 		fsync: "no",
 		files: command.Files{JSON: filepath.Join(dir, "out", "modes.json"), SVG: filepath.Join(dir, "out", "modes.svg")},
-		shop:  shop, backend: localstack.Embedded,
+		shop:  shop, backend: stack.Embedded,
 	}
 }
 

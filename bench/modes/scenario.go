@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )

@@ -11,10 +11,10 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // replicas behind nginx.
@@ -33,17 +33,17 @@ type site struct {
 type sites struct {
 	options options
 	log     func(format string, args ...any)
-	stack   *localstack.Stack
+	stack   *stack.Stack
 
 	direct, balanced, far *site
 
-	farStack *localstack.Stack
+	farStack *stack.Stack
 	delays   []*wire.Proxy
 }
 
 // openSites starts the servers and the replicas.
 func openSites(ctx context.Context, o options, log func(format string, args ...any)) (*sites, error) {
-	running, err := localstack.Start(ctx, localstack.Options{
+	running, err := stack.Start(ctx, stack.Options{
 		Replicas: replicas, Backend: o.backend, Binary: o.shop, Log: log,
 		RedisConf: redisConf(o), SQLConf: sqlConf(o),
 	})
@@ -75,7 +75,7 @@ func sqlConf(o options) []string {
 }
 
 // newSite returns the site of a stack at address; the stores may belong to another stack.
-func newSite(ctx context.Context, running, stores *localstack.Stack, address string, count int) (*site, error) {
+func newSite(ctx context.Context, running, stores *stack.Stack, address string, count int) (*site, error) {
 	control, err := loadtest.NewControl(address, running.Token)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *site) behind(m api.Mode) []int {
 }
 
 // pids returns the process ids of services, without those that are not processes.
-func pids(services ...localstack.Service) (all []int) {
+func pids(services ...stack.Service) (all []int) {
 	for _, s := range services {
 		if s.PID > 0 {
 			all = append(all, s.PID)
@@ -128,7 +128,7 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 		return all.far, nil
 	}
 	far := map[string]string{}
-	for _, server := range []localstack.Service{all.stack.Redis, all.stack.SQL} {
+	for _, server := range []stack.Service{all.stack.Redis, all.stack.SQL} {
 		if far[server.Name] = server.URL; server.Addr == "" { // SQLite is a file
 			continue
 		}
@@ -140,9 +140,9 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 		far[server.Name] = strings.Replace(server.URL, server.Addr, p.Addr, 1)
 	}
 	var err error
-	all.farStack, err = localstack.Start(ctx, localstack.Options{
+	all.farStack, err = stack.Start(ctx, stack.Options{
 		Replicas: 1, Backend: all.options.backend, Binary: all.options.shop,
-		Only:  []string{localstack.Redis, localstack.MySQL},
+		Only:  []string{stack.Redis, stack.MySQL},
 		Redis: far[all.stack.Redis.Name], SQL: far[all.stack.SQL.Name],
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func (all *sites) died() <-chan struct{} { return all.stack.Done() }
 // durability asks the servers for their durability settings.
 func (all *sites) durability(ctx context.Context) []string {
 	said := []string{redisDurability(ctx, all.stack.Redis), sqlDurability(ctx, all.stack.SQL)}
-	for _, s := range []localstack.Service{all.stack.Etcd, all.stack.ZooKeeper, all.stack.Consul, all.stack.Kafka} {
+	for _, s := range []stack.Service{all.stack.Etcd, all.stack.ZooKeeper, all.stack.Consul, all.stack.Kafka} {
 		if s.URL != "" {
 			said = append(said, s.Kind+", as it is by default")
 		}
@@ -183,7 +183,7 @@ func (all *sites) durability(ctx context.Context) []string {
 	return said
 }
 
-func redisDurability(ctx context.Context, s localstack.Service) string {
+func redisDurability(ctx context.Context, s stack.Service) string {
 	o, err := redis.ParseURL(s.URL)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", s.Kind, err)
@@ -201,7 +201,7 @@ func redisDurability(ctx context.Context, s localstack.Service) string {
 	return s.Kind + ": " + strings.Join(said, ", ")
 }
 
-func sqlDurability(ctx context.Context, s localstack.Service) string {
+func sqlDurability(ctx context.Context, s stack.Service) string {
 	if strings.HasPrefix(s.URL, "sqlite:") {
 		return s.Kind
 	}

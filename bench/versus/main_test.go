@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // build returns a program that writes the result of a bench-lock run, or fails.

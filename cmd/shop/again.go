@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/redact"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/say/redact"
 )
 
 // notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
@@ -40,7 +40,7 @@ func again(command string, set *pflag.FlagSet, except ...string) string {
 func decide(c *loadtest.Comparison, command string, set *pflag.FlagSet) {
 	for i := range c.Summaries {
 		s := &c.Summaries[i]
-		if s.Finding != audit.Undecided {
+		if s.Finding != judge.Undecided {
 			continue
 		}
 		s.Decide = again(command, set, append([]string{"mode", "insist", "threshold"}, scales...)...) + " --mode " + s.Mode

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/say/text"
 )
 
 // auditFlags is the command line of 'shop audit'.
@@ -28,8 +28,8 @@ type auditFlags struct {
 // auditReport is what 'shop audit -o json' prints; GET /products/{id}/audit answers it without the reservations.
 type auditReport struct {
 	ProductID int64          `json:"product_id"`
-	Verdict   audit.Verdict  `json:"verdict"`
-	Reports   []audit.Report `json:"reports"`
+	Verdict   judge.Verdict  `json:"verdict"`
+	Reports   []judge.Report `json:"reports"`
 }
 
 func newAudit(lang string) *cobra.Command {
@@ -87,9 +87,9 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 		return err
 	}
 	if err != nil {
-		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", audit.Inconclusive, err)}
+		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", judge.Inconclusive, err)}
 	}
-	out := auditReport{ProductID: f.product, Verdict: audit.Overall(reports), Reports: reports}
+	out := auditReport{ProductID: f.product, Verdict: judge.Overall(reports), Reports: reports}
 	if err := f.output.write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
 		return err
 	}
@@ -98,17 +98,17 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 
 // judgeRunning judges one store of a product that may be being sold, or all of them.
 func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store,
-	lang string) ([]audit.Report, error) {
+	lang string) ([]judge.Report, error) {
 	var ledger *api.Ledger
-	reports, err := audit.Watch(ctx, func() (_ []audit.Report, err error) {
+	reports, err := judge.Watch(ctx, func() (_ []judge.Report, err error) {
 		ledger, err = control.Ledger(ctx, product)
 		switch {
 		case err != nil:
 			return nil, err
 		case store != "":
-			return []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: lang})}, nil
+			return []judge.Report{judge.Judge(judge.Input{Store: store, Ledger: ledger, Lang: lang})}, nil
 		}
-		return audit.JudgeLedger(ledger, lang), nil
+		return judge.JudgeLedger(ledger, lang), nil
 	})
 	for i, r := range reports {
 		if err == nil && ledger.Released[r.Store] {
@@ -119,7 +119,7 @@ func judgeRunning(ctx context.Context, control *loadtest.Control, product int64,
 }
 
 // withReservations is the report on a store, and on the reservations in it.
-func withReservations(ctx context.Context, control *loadtest.Control, r audit.Report) audit.Report {
+func withReservations(ctx context.Context, control *loadtest.Control, r judge.Report) judge.Report {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // for a million of them
 	defer cancel()
 	book, err := control.Reservations(ctx, r.ProductID, r.Store)
@@ -128,7 +128,7 @@ func withReservations(ctx context.Context, control *loadtest.Control, r audit.Re
 			In(r.Lang))
 		return r
 	}
-	return r.With(audit.JudgeHolds(book, nil, r.Lang))
+	return r.With(judge.JudgeHolds(book, nil, r.Lang))
 }
 
 // write prints the reports: as JSON, or a paragraph each.
@@ -145,11 +145,11 @@ func (a auditReport) write(w io.Writer, form, lang string) error {
 }
 
 // exitFor is the exit code of a verdict.
-func exitFor(v audit.Verdict) int {
+func exitFor(v judge.Verdict) int {
 	switch v {
-	case audit.Exact:
+	case judge.Exact:
 		return exitOK
-	case audit.Inconclusive, audit.Vacuous:
+	case judge.Inconclusive, judge.Vacuous:
 		return exitInconclusive
 	}
 	return exitFailed

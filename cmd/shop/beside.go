@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // envStepSummary names the file that GitHub Actions shows as the summary of a step. Every program of the step appends

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // newCompletion prints the script by which a shell completes our command lines.
@@ -71,7 +71,7 @@ var completions = map[string]func() []string{
 		return names
 	},
 	"engine":  func() []string { return client.EngineNames },
-	"backend": func() []string { return []string{localstack.Auto, localstack.Embedded, localstack.Local} },
+	"backend": func() []string { return []string{stack.Auto, stack.Embedded, stack.Local} },
 	"lang":    func() []string { return text.Languages },
 }
 

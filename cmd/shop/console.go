@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/console"
+	"lastitem/console/web"
+	"lastitem/contract/api"
 	manual "lastitem/docs"
 	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
-	"lastitem/internal/api"
-	"lastitem/internal/console"
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
-	"lastitem/web"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // consoleFlags are the flags of 'shop console'.

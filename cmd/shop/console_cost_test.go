@@ -19,10 +19,10 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
-	"lastitem/internal/console"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/console"
 	"lastitem/loadtest"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 // envConsoleCost is how many rounds TestConsoleCost makes; "" = it is skipped, since it wants the machine for itself.
@@ -39,7 +39,7 @@ func TestConsoleCost(t *testing.T) {
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
-	running := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken",
+	running := startStack(t, stack.Options{Replicas: 3, Only: []string{}, Token: "t0ken",
 		Env: []string{"SHOP_EVENTS=true"}})
 	awaitModes(t.Context(), running)
 	d := driverOf(running, 0, nil)
@@ -72,7 +72,7 @@ func costSpec(mode string, stock int64) console.Spec {
 type watchCost struct {
 	p        playing
 	d        *playDriver
-	replicas []localstack.Service
+	replicas []stack.Service
 	rounds   int
 }
 

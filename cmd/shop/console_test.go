@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 // envTestConsole is the address of a console, with its token, that is looked at by the browser test.
@@ -160,7 +160,7 @@ func TestConsoleRefuses(t *testing.T) {
 // own.
 func TestDriverAddress(t *testing.T) {
 	t.Parallel()
-	d := driverOf(&localstack.Stack{URL: "http://balancer", Replicas: []localstack.Service{{Addr: "a:1"}, {Addr: "b:2"},
+	d := driverOf(&stack.Stack{URL: "http://balancer", Replicas: []stack.Service{{Addr: "a:1"}, {Addr: "b:2"},
 		{Addr: "c:3"}}}, 0, nil)
 	for replicas, want := range map[int]string{3: "http://balancer", 1: "http://a:1", 2: "http://127.0.0.1:"} {
 		got, closing, err := d.address(t.Context(), replicas)

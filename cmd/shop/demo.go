@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
+	"lastitem/say/redact"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // demoFlags are the flags of 'shop demo'.
@@ -24,7 +24,7 @@ type demoFlags struct {
 	strict     bool
 	replicas   int
 	backend    string
-	own        localstack.OwnServers
+	own        stack.OwnServers
 	extras     []string // that the selected modes need
 	url, token string
 
@@ -98,7 +98,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	section(set, text.Of("Stack").In(f.lang), func() {
 		flags{
 			{"replicas", &f.replicas, 3, text.Of("replicas to start; with --url: how many are behind it")},
-			{"backend", &f.backend, localstack.Auto, backendHelp},
+			{"backend", &f.backend, stack.Auto, backendHelp},
 		}.add(set, f.lang)
 		addRTT(set, f.lang, &f.rtt)
 		addOwn(set, f.lang, &f.own)
@@ -150,7 +150,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	f.extras = extras
 	var log stackLog
-	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, running *localstack.Stack) error {
+	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, running *stack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
 		what.Instead = running.Instead()
 		return f.compare(ctx, cmd, service{url: running.URL, token: running.Token, replicas: f.replicas, lang: f.lang}, what)
@@ -193,8 +193,8 @@ func (f *demoFlags) override(p *loadtest.Plan) {
 }
 
 // options returns what to start.
-func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
-	return localstack.Options{
+func (f *demoFlags) options(log *stackLog, notes io.Writer) stack.Options {
+	return stack.Options{
 		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: cmp.Or(f.token, adminToken()),
 		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
 	}

@@ -15,13 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestDemoGivenURL(t *testing.T) {
@@ -191,9 +191,9 @@ func TestRTT(t *testing.T) {
 func TestRunOnASlowDurableMySQL(t *testing.T) {
 	testenv.Slow(t, "each statement waits for a slow network and a durable disk")
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
-	running := startStack(t, localstack.Options{
-		Replicas: 1, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL}, RTT: 3 * time.Millisecond,
+	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx)
+	running := startStack(t, stack.Options{
+		Replicas: 1, Backend: stack.Local, Only: []string{stack.Redis, stack.MySQL}, RTT: 3 * time.Millisecond,
 		SQLConf: []string{"--log-bin=bin", "--sync-binlog=1"}, // innodb_flush_log_at_trx_commit is 1 anyway
 	})
 	control, err := loadtest.NewControl(running.URL, running.Token)
@@ -205,14 +205,14 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 	for _, tt := range []struct {
 		mode    string
 		sellOut time.Duration
-		want    audit.Verdict
-	}{{"sql-unique", 0, audit.Vacuous}, {"sql-unique", time.Minute, audit.Exact},
-		{"sql-version", time.Minute, audit.Exact}} {
+		want    judge.Verdict
+	}{{"sql-unique", 0, judge.Vacuous}, {"sql-unique", time.Minute, judge.Exact},
+		{"sql-version", time.Minute, judge.Exact}} {
 		mode := modes[slices.IndexFunc(modes, func(m api.Mode) bool { return m.Name == tt.mode })]
 		plan := loadtest.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: tt.sellOut}
 		res, err := loadtest.Run(t.Context(), control, mode, plan, nil)
 		testkit.Must(t, err)
-		if v := res.Verdicts[0]; v.Verdict != tt.want || (res.Finding == audit.Confirmed) != (tt.want == audit.Exact) {
+		if v := res.Verdicts[0]; v.Verdict != tt.want || (res.Finding == judge.Confirmed) != (tt.want == judge.Exact) {
 			t.Errorf("%s, may go on for %s: %s, %s, %d sent, %d of them extra; want %s\n%s",
 				tt.mode, tt.sellOut, v.Verdict, res.Finding, res.Sent, res.Extra, tt.want, v.Text("en"))
 		}

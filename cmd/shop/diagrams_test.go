@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/console"
 	manual "lastitem/docs"
-	"lastitem/internal/console"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // The Mermaid that draws the pictures. It is no dependency of the program: npm fetches it when a picture is missing.

@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/docs"
 	"lastitem/faultlab/stepper"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
+	"lastitem/testkit/testenv"
 )
 
 var (
@@ -98,7 +98,7 @@ func TestModesWritten(t *testing.T) {
 func TestCurls(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
-	running := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	running := startStack(t, stack.Options{Replicas: 3, Backend: stack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
 	last := map[string]string{} // $RESERVATION and $ORDER: those of the last answers that had one
 	for _, command := range slices.Concat(doctest.OutlineOf(doctest.Read(t, "README.md")).Commands,
@@ -146,7 +146,7 @@ var idOf = regexp.MustCompile(`"(reservation|order)_id":"([^"]+)"`)
 
 // curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks
 // where GET /modes says so too.
-func curlAny(t *testing.T, running *localstack.Stack, command string, curled map[string]bool) {
+func curlAny(t *testing.T, running *stack.Stack, command string, curled map[string]bool) {
 	t.Helper()
 	_, listed := curl(t, running, "curl localhost:8080/modes")
 	var all api.Modes
@@ -177,7 +177,7 @@ func curlAny(t *testing.T, running *localstack.Stack, command string, curled map
 // and holds the list of lessons against those of the page Step.
 func TestTeach(t *testing.T) {
 	testenv.Slow(t, "plays ten demos and cells of the lab")
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop, page := program(t), doctest.Read(t, "docs/teach.md")
 	for _, l := range (&stepper.Stepper{}).Lessons() {
 		for _, lang := range []string{"en", "zh"} {
@@ -199,7 +199,7 @@ func TestTeach(t *testing.T) {
 			t.Errorf("%s: exit %d, want %q in\n%s%s", command, code, want, out, errOut)
 		}
 	}
-	running := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	running := startStack(t, stack.Options{Replicas: 3, Backend: stack.Embedded})
 	t.Setenv(envToken, running.Token)
 	for _, command := range doctest.OutlineOf(page).Commands {
 		args, is := strings.CutPrefix(command, "bin/shop ")
@@ -235,7 +235,7 @@ func TestPageRuns(t *testing.T) {
 			t.Errorf("%s has no curl at all: the test does not see what it should", name)
 		}
 	}
-	running := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
+	running := startStack(t, stack.Options{Replicas: 1, Backend: stack.Embedded})
 	testkit.Must(t, firstStock(t.Context(), running))
 	for _, command := range commands {
 		want := "200"
@@ -261,7 +261,7 @@ var pagesWithCurls = []string{"docs/write-ups.md", "docs/articles.md", "docs/cho
 
 // curl runs a curl line in a shell, with the address of the stack for localhost:8080 and its admin token in the
 // environment, and returns the status and the body.
-func curl(t *testing.T, running *localstack.Stack, line string) (status, body string) {
+func curl(t *testing.T, running *stack.Stack, line string) (status, body string) {
 	t.Helper()
 	line = strings.ReplaceAll(line, "localhost:8080", running.Balancer.Addr)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c",

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
-	"lastitem/internal/redact"
+	"lastitem/contract/api"
 	"lastitem/internal/replica"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // Exit codes of every subcommand; exitCodes says what each means. 'with-stack' ends with the code of its COMMAND.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // flags are flags of a command.

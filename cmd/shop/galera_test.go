@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // With the documented setting the modes that take units in the database are exact on two writers of Galera, which may

@@ -17,12 +17,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/localstack"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 const guestTTL = 30 * time.Second
@@ -30,7 +30,7 @@ const guestTTL = 30 * time.Second
 // userServers are servers of the user's, on which something of the user's is.
 type userServers struct {
 	t         *testing.T
-	own       localstack.OwnServers
+	own       stack.OwnServers
 	nodes     []*testenv.RedisNode
 	etcd      *testenv.Coordination
 	zookeeper *testenv.Coordination
@@ -43,7 +43,7 @@ func newUserServers(t *testing.T) userServers {
 		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t),
 		consul: testenv.Consul(t),
 	}
-	u.own = localstack.OwnServers{
+	u.own = stack.OwnServers{
 		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
 		Etcd:    "http://" + u.etcd.Addr, ZooKeeper: u.zookeeper.Addr, Consul: "http://" + u.consul.Addr,
 	}
@@ -137,7 +137,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	u.nodes[2].Kill() // a minority
 	text, err := json.Marshal(g)
 	testkit.Must(t, err)
-	t.Setenv(localstack.EnvGuest, string(text))
+	t.Setenv(stack.EnvGuest, string(text))
 	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
 	}
@@ -159,7 +159,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
-	g, err := newGuest(t.Context(), localstack.OwnServers{ZooKeeper: z.Addr})
+	g, err := newGuest(t.Context(), stack.OwnServers{ZooKeeper: z.Addr})
 	testkit.Must(t, err)
 	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent,
 		zk.WorldACL(zk.PermAll)); err != nil {
@@ -175,10 +175,10 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 // Topics and consumer groups of the run go, others stay.
 func TestGuestLeavesKafka(t *testing.T) {
 	t.Parallel()
-	broker, err := localstack.StartKfake("127.0.0.1:0")
+	broker, err := stack.StartKfake("127.0.0.1:0")
 	testkit.Must(t, err)
 	t.Cleanup(broker.Close)
-	g, err := newGuest(t.Context(), localstack.OwnServers{Kafka: broker.ListenAddrs()[0]})
+	g, err := newGuest(t.Context(), stack.OwnServers{Kafka: broker.ListenAddrs()[0]})
 	testkit.Must(t, err)
 	ctx := testkit.Within(t, testenv.Still)
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
@@ -211,7 +211,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 // Servers that do not answer, and addresses that are none, are told before anything is started.
 func TestGuestRefuses(t *testing.T) {
 	t.Parallel()
-	for want, own := range map[string]localstack.OwnServers{
+	for want, own := range map[string]stack.OwnServers{
 		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
 		"--redlock: backend: Redlock: want three":  {Redlock: "redis://127.0.0.1:1"},
 		"Kafka address \"here\"":                   {Kafka: "here"},
@@ -224,7 +224,7 @@ func TestGuestRefuses(t *testing.T) {
 		}
 	}
 	// An address that cannot be read is named by its flag.
-	for backend, own := range map[string]localstack.OwnServers{
+	for backend, own := range map[string]stack.OwnServers{
 		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"},
 		"zookeeper": {ZooKeeper: "x"},
 		"etcd":      {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
@@ -235,7 +235,7 @@ func TestGuestRefuses(t *testing.T) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}
 	}
-	for want, own := range map[string]localstack.OwnServers{
+	for want, own := range map[string]stack.OwnServers{
 		"--consul http://127.0.0.1:1: ": {Consul: "http://127.0.0.1:1"}, "--kafka 127.0.0.1:1: ": {Kafka: "127.0.0.1:1"},
 	} {
 		if _, err := newGuest(t.Context(), own); err == nil || !strings.Contains(err.Error(), want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // annotation of a flag: the section of its command's help.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
 	"lastitem/internal/replica"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only
@@ -26,7 +26,7 @@ func newKeeper() *cobra.Command {
 		Hidden: true,
 		Args:   arguments(0, 0),
 		RunE: run(func(*cobra.Command, []string) error {
-			return localstack.RunKeeper(os.Stdin, os.Stdout)
+			return stack.RunKeeper(os.Stdin, os.Stdout)
 		}),
 	}
 }
@@ -35,7 +35,7 @@ func newKeeper() *cobra.Command {
 func newEmbedded() []*cobra.Command {
 	return []*cobra.Command{
 		embedded("embedded-redis", "Redis", "address to listen on", func(listen string) (string, func(), error) {
-			m, err := localstack.StartMiniredis(listen)
+			m, err := stack.StartMiniredis(listen)
 			if err != nil {
 				return "", nil, err
 			}
@@ -43,7 +43,7 @@ func newEmbedded() []*cobra.Command {
 		}),
 		embedded("embedded-kafka", "Kafka broker", "address to listen on, at 127.0.0.1",
 			func(listen string) (string, func(), error) {
-				c, err := localstack.StartKfake(listen)
+				c, err := stack.StartKfake(listen)
 				if err != nil {
 					return "", nil, err
 				}
@@ -95,14 +95,14 @@ func newBalance() *cobra.Command {
 			log := c.Logger(cmd.ErrOrStderr())
 			log.Info("listening", "on", l.Addr().String())
 			slog.SetDefault(log) // what net/http says
-			var options []localstack.BalancerOption
+			var options []stack.BalancerOption
 			if keepFailing {
-				options = append(options, localstack.KeepFailing)
+				options = append(options, stack.KeepFailing)
 			}
 			if console != "" {
-				options = append(options, localstack.WithConsole(console))
+				options = append(options, stack.WithConsole(console))
 			}
-			return serveBalancer(cmd.Context(), l, localstack.NewBalancer(targets, options...))
+			return serveBalancer(cmd.Context(), l, stack.NewBalancer(targets, options...))
 		}),
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")

@@ -21,10 +21,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // TestKafkaStorm puts the mode kafka on a real broker through what production does to it, under a load in which each
@@ -33,7 +33,7 @@ import (
 func TestKafkaStorm(t *testing.T) {
 	testenv.Slow(t, "kills a real broker, which starts again and again")
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka)
+	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx, stack.Kafka)
 	k := startKafkaStorm(t)
 	k.sells(t, "at first")
 	for i := range k.stack.Replicas { // each time the group forms again
@@ -44,9 +44,9 @@ func TestKafkaStorm(t *testing.T) {
 	k.sells(t, "after replica 2 was told to end, and started again")
 	k.deleteTopics(t)
 	k.sells(t, "after the topics were deleted")
-	k.kill(t, localstack.Kafka, func() {})
+	k.kill(t, stack.Kafka, func() {})
 	k.sellsSoon(t, "after the broker was killed")
-	k.kill(t, localstack.Kafka, func() {
+	k.kill(t, stack.Kafka, func() {
 		testkit.Check(t, os.RemoveAll(filepath.Join(k.stack.Dir, "kafka")))
 	})
 	k.sellsSoon(t, "after the broker lost its disk")
@@ -55,7 +55,7 @@ func TestKafkaStorm(t *testing.T) {
 
 // kafkaStorm is a stack under load.
 type kafkaStorm struct {
-	stack   *localstack.Stack
+	stack   *stack.Stack
 	control *loadtest.Control
 	done    func() // of testenv.Progress
 	ctx     context.Context
@@ -74,8 +74,8 @@ const (
 func startKafkaStorm(t *testing.T) *kafkaStorm {
 	t.Helper()
 	k := &kafkaStorm{keys: map[string]string{}, other: map[string]int{}}
-	k.stack = startStack(t, localstack.Options{
-		Replicas: 3, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL, localstack.Kafka},
+	k.stack = startStack(t, stack.Options{
+		Replicas: 3, Backend: stack.Local, Only: []string{stack.Redis, stack.MySQL, stack.Kafka},
 		Restart: true, Env: []string{"SHOP_KAFKA_SESSION=3s"},
 	})
 	var err error

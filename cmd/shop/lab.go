@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab"
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 //go:generate go run . lab --docs ../../docs
@@ -208,13 +208,13 @@ func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 // labExtras are the services that the modes need and that are installed; nil modes are all.
 func labExtras(modes []string, log func(string, ...any)) []string {
 	var extras []string
-	for _, name := range []string{localstack.Redlock, localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
+	for _, name := range []string{stack.Redlock, stack.Etcd, stack.ZooKeeper, stack.Consul} {
 		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool {
 			return slices.Contains(m.Needs, stock.Backend(name)) && (modes == nil || slices.Contains(modes, m.Name))
 		}) {
 			continue
 		}
-		if _, err := localstack.Find(name); err != nil {
+		if _, err := stack.Find(name); err != nil {
 			log("%s: its modes are left out: %v", name, err)
 			continue
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
-	"lastitem/internal/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // labFlags is the command line of 'shop lab'.

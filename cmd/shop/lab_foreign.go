@@ -14,7 +14,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // foreignFlags describe somebody's own service for 'shop lab --serve'.

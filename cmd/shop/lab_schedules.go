@@ -16,12 +16,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/redact"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // randomFlags are the flags of random schedules.

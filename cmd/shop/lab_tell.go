@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // tellWitnesses plays the committed witnesses that a directory has no story of, and writes their stories to it.

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // The committed matrix covers every mode and fault, and says what the modes claim. A service that the lab does not run
@@ -52,7 +52,7 @@ func TestMatrixSaysWhatIsClaimed(t *testing.T) {
 func TestLab(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes",
@@ -230,7 +230,7 @@ func ownService(shop, mode string, more ...string) []string {
 func TestLabServe(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
 	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
@@ -258,7 +258,7 @@ func TestLabServe(t *testing.T) {
 func TestLabServeSays(t *testing.T) {
 	testenv.Slow(t, "starts real servers for each mistake")
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	tests := map[string]struct {
 		args []string

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before

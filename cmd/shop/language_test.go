@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	layout "lastitem/internal/report"
-	"lastitem/internal/testkit"
+	layout "lastitem/say/report"
+	"lastitem/testkit"
 )
 
 // hasChinese says whether a text has Chinese in it.

@@ -14,14 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/redact"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
+	"lastitem/say/redact"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // envToken is where the admin token comes from if no flag gives it.
@@ -245,12 +245,12 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Thr
 	}
 	var log stackLog
 	f.replicas = cmp.Or(f.replicas, 3)
-	o := localstack.Options{
+	o := stack.Options{
 		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, adminToken()), Log: log.to(notes), Lang: f.lang,
-		Advice: adviser(f.lang, "demo", localstack.Auto, true),
+		Advice: adviser(f.lang, "demo", stack.Auto, true),
 		RTT:    f.rtt,
 	}
-	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *stack.Stack) error {
 		f.url, f.token = running.URL, running.Token
 		what, err := f.comparing(ctx)
 		if err != nil {

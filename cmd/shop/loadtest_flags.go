@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/handler"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
+	"lastitem/say/text"
 )
 
 // planFlags are the flags that describe a plan.

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/replica"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // spoil changes an answer of a shop about reservations.
@@ -137,7 +137,7 @@ func TestLoadtestReserves(t *testing.T) {
 		testkit.Must(t, err)
 		v, h := res.Verdicts[0], *res.Holds
 		orders, carts := seconds(res)
-		switch exact := v.Verdict == audit.Exact && res.Finding == audit.Confirmed; {
+		switch exact := v.Verdict == judge.Exact && res.Finding == judge.Confirmed; {
 		case tt.found != "":
 			if !strings.Contains(v.Found, tt.found) {
 				t.Errorf("%+v: %s %q, violations %q, missing %q, want %s", tt, v.Verdict, v.Found, v.Violations, v.Missing,
@@ -178,7 +178,7 @@ func TestSlowReservesAreDecided(t *testing.T) {
 	plan.Holding.Scaled = false
 	res, err := run(t.Context(), plan)
 	testkit.Must(t, err)
-	if v := res.Verdicts[0]; v.Verdict != audit.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
+	if v := res.Verdicts[0]; v.Verdict != judge.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
 		!strings.Contains(strings.Join(v.Missing, ""), "most holds ended before they could be paid: a reserve took ") {
 		t.Errorf("%s %q, held for %v; want it vacuous with the reason, and the given hold", v.Verdict, v.Missing,
 			res.Plan.Holding.For)
@@ -229,11 +229,11 @@ func seconds(res loadtest.Result) (orders, carts int) {
 	for product, ops := range res.Holds.History {
 		for _, op := range ops {
 			switch again := seen[string(op.Kind)+op.HoldID]; {
-			case product == res.Plan.Product || again || op.Outcome != audit.OK:
+			case product == res.Plan.Product || again || op.Outcome != judge.OK:
 				continue
-			case op.Kind == audit.Confirm && !first[op.HoldID]:
+			case op.Kind == judge.Confirm && !first[op.HoldID]:
 				orders++
-			case op.Kind == audit.Reserve && first[op.HoldID]:
+			case op.Kind == judge.Reserve && first[op.HoldID]:
 				carts++
 			}
 			seen[string(op.Kind)+op.HoldID] = true
@@ -246,7 +246,7 @@ func seconds(res loadtest.Result) (orders, carts int) {
 func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 	for name, tt := range map[string]struct {
 		spoil spoil
-		want  audit.Verdict
+		want  judge.Verdict
 		says  string
 	}{
 		"a hold more": {booked(func(book *api.Reservations) {
@@ -256,7 +256,7 @@ func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 			}
 			book.Rows = append(book.Rows, api.ReservationRow{ReservationID: "more", State: "held", Quantity: 2,
 				ExpiresMicros: 1 << 60, Events: []api.ReservationEvent{{Now: "held", DeadlineMicros: 1 << 60}}})
-		}), audit.Exact, "besides     2 units are held, "},
+		}), judge.Exact, "besides     2 units are held, "},
 		"a payment with two ends": {booked(func(book *api.Reservations) {
 			for i, row := range book.Rows {
 				for _, o := range row.Orders {
@@ -264,8 +264,8 @@ func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 					book.Rows[i] = row
 				}
 			}
-		}), audit.Broken, "two ends"},
-		"not to be read": {booked(func(book *api.Reservations) { book.Held++ }), audit.Exact, "were not judged"},
+		}), judge.Broken, "two ends"},
+		"not to be read": {booked(func(book *api.Reservations) { book.Held++ }), judge.Exact, "were not judged"},
 	} {
 		*spoiled = tt.spoil
 		reports, err := judgeRunning(t.Context(), control, 101, api.SQL, "en")

@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/fakeshop"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/testkit"
+	"lastitem/testkit/fakeshop"
 )
 
 // fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any

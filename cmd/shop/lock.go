@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/redact"
 	"lastitem/internal/replica"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // lockFlags are the flags of 'shop lock'.

@@ -11,8 +11,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // An operator sees who holds a lock, and takes it from the holder: the next waiter gets it, with a higher fence than

@@ -16,8 +16,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/replica"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 func main() { os.Exit(shop()) }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 func TestInterrupted(t *testing.T) {
@@ -211,10 +211,10 @@ func shopSays(t *testing.T, shop string, args ...string) (out, errOut string, co
 }
 
 // startStack starts a stack of the program, which ends with the test.
-func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
+func startStack(t *testing.T, o stack.Options) *stack.Stack {
 	t.Helper()
 	o.Binary, o.Log = program(t), t.Logf
-	running, err := localstack.Start(t.Context(), o)
+	running, err := stack.Start(t.Context(), o)
 	testkit.Must(t, err)
 	testkit.Closes(t, running)
 	return running

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/redact"
 	"lastitem/internal/replica"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 func newMigrate(lang string) *cobra.Command {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	layout "lastitem/internal/report"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // docs/modes.md, docs/modes.zh.md and the generated blocks of the pages that they lead to are what 'shop modes --docs'

@@ -1,6 +1,6 @@
 package main
 
-import "lastitem/internal/testkit/testenv"
+import "lastitem/testkit/testenv"
 
 const (
 	holdEnd     = "internal/store/hold_end.go"

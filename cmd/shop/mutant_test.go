@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/testenv"
 )
 
 // mutant is a defect that somebody might put into a mode, and the cell in which the lab must find it, or a test that

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit/testenv"
 )
 
 // TestMutants builds a shop for each defect and has the lab explore the cell that the defect is about.
 func TestMutants(t *testing.T) {
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	for _, m := range allMutants() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // The forms that a result can have. Each command offers some of them.

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
 )
 
 // Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those

@@ -17,13 +17,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
-	"lastitem/internal/console"
-	"lastitem/internal/localstack"
-	"lastitem/internal/redact"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/console"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/say/redact"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // playFlags are the flags of 'shop play'.
@@ -51,7 +51,7 @@ address can start runs. The console listens on 127.0.0.1 only. Ctrl-C ends it al
 	flags{
 		{"port", &f.port, 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("replicas to start; a run may use fewer")},
-		{"backend", &f.backend, localstack.Auto, backendHelp},
+		{"backend", &f.backend, stack.Auto, backendHelp},
 	}.add(set, lang)
 	addOwn(set, lang, &f.own)
 	addRTT(set, lang, &f.rtt)
@@ -82,11 +82,11 @@ func play(cmd *cobra.Command, f playFlags) error {
 // serveOn starts the stack and serves the console on l.
 func (f playFlags) serveOn(cmd *cobra.Command, l net.Listener) error {
 	var log stackLog
-	options := localstack.Options{
+	options := stack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
 	}
-	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, running *localstack.Stack) error {
+	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, running *stack.Stack) error {
 		c, err := newConsole(driverOf(running, f.rtt, log.lines()), options.Log, nil)
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ type playDriver struct {
 }
 
 // driverOf drives a private stack.
-func driverOf(s *localstack.Stack, rtt time.Duration, said []string) *playDriver {
+func driverOf(s *stack.Stack, rtt time.Duration, said []string) *playDriver {
 	d := &playDriver{url: s.URL, token: s.Token, rtt: rtt, said: said, markLogs: s.MarkLogs, local: true}
 	for _, r := range s.Replicas {
 		d.replicas = append(d.replicas, r.Addr)
@@ -224,7 +224,7 @@ func (d *playDriver) address(ctx context.Context, replicas int) (url string, clo
 		return "", nil, err
 	}
 	end := inBackground(ctx, func(ctx context.Context) {
-		_ = serveBalancer(ctx, l, localstack.NewBalancer(d.replicas[:replicas]))
+		_ = serveBalancer(ctx, l, stack.NewBalancer(d.replicas[:replicas]))
 	})
 	return "http://" + l.Addr().String(), end, nil
 }

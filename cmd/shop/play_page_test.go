@@ -16,10 +16,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/console"
-	"lastitem/internal/testkit"
-	"lastitem/web"
+	"lastitem/console"
+	"lastitem/console/web"
+	"lastitem/contract/api"
+	"lastitem/testkit"
 )
 
 // idleDriver has the modes of this binary, and runs none.

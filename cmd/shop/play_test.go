@@ -16,10 +16,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"lastitem/internal/console"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/console"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // playing is a 'shop play' of the tests.
@@ -134,7 +134,7 @@ func TestPlay(t *testing.T) {
 	})
 	t.Run("step", func(t *testing.T) {
 		t.Parallel()
-		testenv.Installed(t, localstack.Redis, localstack.MySQL)
+		testenv.Installed(t, stack.Redis, stack.MySQL)
 		testStepBrowser(t, p)
 	})
 }

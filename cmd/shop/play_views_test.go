@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // testPlayRead opens the page of a mode from its run, follows it back to the button, and searches all pages.

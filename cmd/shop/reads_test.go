@@ -18,14 +18,14 @@ import (
 
 	"gorm.io/gorm"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
-	"lastitem/internal/ledger"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // envOrders is how many orders TestReadersAreCheap reads; 'make reads' sets it.
@@ -44,9 +44,9 @@ func TestReadersAreCheap(t *testing.T) {
 	}
 	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
 	testkit.Must(t, err)
-	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
-	running := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
-		Only: []string{localstack.Redis, localstack.MySQL}})
+	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx)
+	running := startStack(t, stack.Options{Replicas: 1, Backend: stack.Local,
+		Only: []string{stack.Redis, stack.MySQL}})
 	base, pid := running.Replicas[0].URL, running.Replicas[0].PID
 	const inRedis, inSQL, reserved = 101, 102, 103
 	for _, product := range []int64{inRedis, inSQL, reserved} {
@@ -188,7 +188,7 @@ func readHolds(t *testing.T, base, token string, product int64, expired int) {
 	start = time.Now()
 	var a auditReport
 	_, err = get(t.Context(), fmt.Sprintf("%s/products/%d/audit", base, product), &a)
-	if err != nil || a.Verdict == audit.Inconclusive || a.Verdict == audit.Broken {
+	if err != nil || a.Verdict == judge.Inconclusive || a.Verdict == judge.Broken {
 		t.Errorf("the audit beside them says %s, %v", a.Verdict, err)
 	}
 	t.Logf("the audit beside them: %s, %s", a.Verdict, time.Since(start).Round(time.Millisecond))
@@ -250,7 +250,7 @@ func auditOnce(ctx context.Context, base string, product int64, orders int) erro
 		return err
 	}
 	for _, r := range a.Reports {
-		if r.Orders == orders && r.Verdict == audit.Exact && a.Verdict == audit.Exact {
+		if r.Orders == orders && r.Verdict == judge.Exact && a.Verdict == judge.Exact {
 			return nil
 		}
 	}
@@ -346,7 +346,7 @@ func TestAuditCommand(t *testing.T) {
 		strings.Contains(out, "oversold") {
 		t.Errorf("shop audit of a store that is not there says\n%s\nwant no numbers", out)
 	}
-	if exitFor(audit.Verdict("")) == exitOK {
+	if exitFor(judge.Verdict("")) == exitOK {
 		t.Error("a verdict nobody knows is green")
 	}
 }

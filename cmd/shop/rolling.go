@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // rollingFlags are the flags of 'shop rolling'.
@@ -67,7 +67,7 @@ three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends 
 		{"rate", &f.rate, float64(40), text.Of("requests per second and mode")},
 		{"duration", &f.length, 10 * time.Minute, text.Of("how long the load lasts at most; it ends when the " +
 			"replicas are replaced")},
-		{"backend", &f.backend, localstack.Auto, backendHelp},
+		{"backend", &f.backend, stack.Auto, backendHelp},
 	}.add(set, lang)
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(set, &f.lang)
@@ -106,7 +106,7 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 		return err
 	}
 	f.old, f.new = cmp.Or(f.old, self), cmp.Or(f.new, self)
-	running, err := localstack.Start(cmd.Context(), localstack.Options{
+	running, err := stack.Start(cmd.Context(), stack.Options{
 		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
 		Lang: f.lang,
 	})

@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/redact"
 	"lastitem/internal/replica"
-	"lastitem/internal/testkit"
+	"lastitem/say/redact"
+	"lastitem/testkit"
 )
 
 // mark begins and ends every planted secret, so that no part of one gets lost among other words.

@@ -9,7 +9,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/replica"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 func newServe(lang string) *cobra.Command {

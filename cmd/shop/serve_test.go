@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // everyLine returns the fields msg of a log in JSON, and complains about each line that is not.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // serviceFlags describe what is sent to a service that is not lastitem, what its answers mean, and how its stock is set

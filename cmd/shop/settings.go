@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/contract/api"
 	manual "lastitem/docs"
-	"lastitem/internal/api"
 	"lastitem/internal/replica"
-	layout "lastitem/internal/report"
 	"lastitem/internal/stock/pages"
-	"lastitem/internal/text"
 	"lastitem/loadtest/report"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // 'shop settings --docs' writes docs/settings.md and docs/settings.zh.md.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/replica"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // Every variable that the repository names is in the list, and has a text in both languages; every one in the list is

@@ -14,18 +14,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // ownFlags names the flags of guest.Servers.
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.
-func addOwn(set *pflag.FlagSet, lang string, o *localstack.OwnServers) {
+func addOwn(set *pflag.FlagSet, lang string, o *stack.OwnServers) {
 	flags{
 		{"redis", &o.Redis, nil, text.Of("your own Redis, as a redis:// URL")},
 		{"sql", &o.SQL, nil, text.Of("your own MySQL, as user:password@tcp(host:port)/database, or " +
@@ -49,9 +49,9 @@ var (
 	otherPort     = text.Of("%w; choose another with --port")
 )
 
-// checkBackendFlag refuses what is none of localstack's values.
+// checkBackendFlag refuses what is none of stack's values.
 func checkBackendFlag(kind string) error {
-	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
+	if !slices.Contains([]string{stack.Auto, stack.Embedded, stack.Local}, kind) {
 		return usage(text.Of("--backend %s: want auto, embedded or local"), kind)
 	}
 	return nil
@@ -90,7 +90,7 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 type stackFlags struct {
 	port, replicas int
 	backend, lang  string
-	own            localstack.OwnServers
+	own            stack.OwnServers
 	rtt            time.Duration
 }
 
@@ -110,13 +110,13 @@ func (f *stackFlags) check(set *pflag.FlagSet) error {
 func adviser(lang, command, kind string, takesOwn bool) func(backend string) string {
 	return func(backend string) string {
 		var ways []string
-		embedded := slices.Contains([]string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka}, backend)
-		if kind == localstack.Embedded || kind == localstack.Local && embedded {
+		embedded := slices.Contains([]string{stack.Redis, stack.MySQL, stack.Nginx, stack.Kafka}, backend)
+		if kind == stack.Embedded || kind == stack.Local && embedded {
 			ways = append(ways, text.Of("leave out --backend ").In(lang)+kind)
 		}
 		switch {
-		case !takesOwn || backend == localstack.Nginx:
-		case backend == localstack.MySQL:
+		case !takesOwn || backend == stack.Nginx:
+		case backend == stack.MySQL:
 			ways = append(ways, fmt.Sprintf(text.Of("give a MySQL or MariaDB with 'shop %s --sql'").In(lang), command))
 		default:
 			ways = append(ways, fmt.Sprintf(text.Of("give your own with 'shop %s --%s'").In(lang), command, backend))
@@ -127,14 +127,14 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 
 // newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command
 // line.
-func newGuest(ctx context.Context, own localstack.OwnServers) (*localstack.Guest, error) {
-	g, err := localstack.NewGuest(ctx, own)
+func newGuest(ctx context.Context, own stack.OwnServers) (*stack.Guest, error) {
+	g, err := stack.NewGuest(ctx, own)
 	return g, usageOfAddress(err)
 }
 
 // usageOfAddress makes an error about an address one of the command line.
 func usageOfAddress(err error) error {
-	var e *localstack.AddressError
+	var e *stack.AddressError
 	if errors.As(err, &e) {
 		return misuse(err)
 	}
@@ -147,7 +147,7 @@ func newGuestLeave() *cobra.Command {
 		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			g, err := localstack.GuestFromEnvironment()
+			g, err := stack.GuestFromEnvironment()
 			if err != nil {
 				return usageOfAddress(err)
 			}
@@ -184,8 +184,8 @@ func extrasFor(pattern string) ([]string, error) {
 }
 
 // asGuest runs body on a stack on the user's own servers, as far as there are any, and takes away what it left there.
-func asGuest(ctx context.Context, own localstack.OwnServers, o localstack.Options,
-	body func(context.Context, *localstack.Stack) error) error {
+func asGuest(ctx context.Context, own stack.OwnServers, o stack.Options,
+	body func(context.Context, *stack.Stack) error) error {
 	g, err := newGuest(ctx, own)
 	if err != nil {
 		return err
@@ -198,8 +198,8 @@ func asGuest(ctx context.Context, own localstack.OwnServers, o localstack.Option
 
 // onOwnStack starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and the
 // error is that death: whatever body saw after it says nothing about a mode.
-func onOwnStack(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
-	running, err := localstack.Start(ctx, o)
+func onOwnStack(ctx context.Context, o stack.Options, body func(context.Context, *stack.Stack) error) error {
+	running, err := stack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
@@ -240,7 +240,7 @@ func closed(err, closing error) error {
 }
 
 // aliveContext returns a context that ends with ctx or when a part of the stack dies.
-func aliveContext(ctx context.Context, running *localstack.Stack) (context.Context, context.CancelFunc) {
+func aliveContext(ctx context.Context, running *stack.Stack) (context.Context, context.CancelFunc) {
 	alive, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -258,7 +258,7 @@ const modesPatience = 15 * time.Second
 // awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the
 // ones that only some modes need, and meets them a moment later. A mode that is not available by then is listed as
 // such.
-func awaitModes(ctx context.Context, running *localstack.Stack) {
+func awaitModes(ctx context.Context, running *stack.Stack) {
 	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(running.SQL.URL, "sqlite:")}
 	for _, x := range running.Extras() {
 		has[x.Name] = true

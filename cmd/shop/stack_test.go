@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // A check of a service leaves no connection open: while a stack starts, each replica is checked every 20 ms.
@@ -54,15 +54,15 @@ func TestServesLeavesNoConnection(t *testing.T) {
 
 // stackJSON is what 'shop up -o json' prints.
 type stackJSON struct {
-	URL      string               `json:"url"`
-	Token    string               `json:"token"`
-	Console  string               `json:"console"`
-	Logs     string               `json:"logs"`
-	Balancer localstack.Service   `json:"balancer"`
-	Redis    localstack.Service   `json:"redis"`
-	SQL      localstack.Service   `json:"sql"`
-	Kafka    localstack.Service   `json:"kafka"`
-	Replicas []localstack.Service `json:"replicas"`
+	URL      string          `json:"url"`
+	Token    string          `json:"token"`
+	Console  string          `json:"console"`
+	Logs     string          `json:"logs"`
+	Balancer stack.Service   `json:"balancer"`
+	Redis    stack.Service   `json:"redis"`
+	SQL      stack.Service   `json:"sql"`
+	Kafka    stack.Service   `json:"kafka"`
+	Replicas []stack.Service `json:"replicas"`
 }
 
 // startUp runs 'shop up' on embedded backends and a free port and waits until it has printed its addresses.
@@ -95,7 +95,7 @@ func startUpIn(t *testing.T, env []string, shop string, more ...string) (*exec.C
 func wantGone(t *testing.T, s stackJSON) {
 	t.Helper()
 	left := func() (left []string) {
-		for _, sv := range append([]localstack.Service{s.Balancer, s.Redis, s.Kafka}, s.Replicas...) {
+		for _, sv := range append([]stack.Service{s.Balancer, s.Redis, s.Kafka}, s.Replicas...) {
 			if !errors.Is(syscall.Kill(sv.PID, 0), syscall.ESRCH) {
 				left = append(left, sv.Name)
 			}
@@ -189,7 +189,7 @@ func TestUpRestarts(t *testing.T) {
 	testenv.Slow(t, "waits until killed parts have started again")
 	t.Parallel()
 	cmd, s := startUp(t, program(t))
-	for _, part := range []localstack.Service{s.Replicas[0], s.Balancer} {
+	for _, part := range []stack.Service{s.Replicas[0], s.Balancer} {
 		testkit.Must(t, syscall.Kill(part.PID, syscall.SIGKILL))
 		testkit.NoError(t, part.Name+" is back", func() error {
 			res, err := http.Get(part.URL + "/healthz")
@@ -273,8 +273,8 @@ func testWithStackCode(t *testing.T, shop string) {
 	if code != 7 {
 		t.Errorf("exit code %d, want that of the command, 7", code)
 	}
-	for _, backend := range []string{localstack.Redis, localstack.MySQL} {
-		_, err := localstack.Find(backend)
+	for _, backend := range []string{stack.Redis, stack.MySQL} {
+		_, err := stack.Find(backend)
 		if got := strings.Contains(out, backend); got != (err == nil) {
 			t.Errorf("%s in the command's environment: %t, want %t", backend, got, err == nil)
 		}

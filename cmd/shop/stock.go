@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // stockFlags are the flags of 'shop stock'.
@@ -126,7 +126,7 @@ const firstProduct = 101
 
 // firstStock makes product 101, with 5000 units, unless it is there: a stack that has just been started has none, and a
 // curl of the documents would get 404.
-func firstStock(ctx context.Context, s *localstack.Stack) error {
+func firstStock(ctx context.Context, s *stack.Stack) error {
 	c, err := loadtest.NewControl(s.URL, s.Token)
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
+	"lastitem/faultlab/trace"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
-	"lastitem/internal/trace"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // traceFlags are the flags of 'shop trace'.
@@ -52,7 +52,7 @@ what its scripts did inside.`).In(lang),
 		{"rival", &f.rival, nil, text.Of("with --hold: another request waits for the lock meanwhile, and " +
 			"gets it after the release")},
 		{"ttl", &f.ttl, nil, text.Of("TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)")},
-		{"backend", &f.backend, localstack.Auto, text.Of("auto, embedded or local (real servers only, so not " +
+		{"backend", &f.backend, stack.Auto, text.Of("auto, embedded or local (real servers only, so not " +
 			"for kafka)")},
 		{"stable", &f.stable, nil, text.Of("text: only the commands, with <words> in place of what differs " +
 			"from run to run")},
@@ -90,7 +90,7 @@ func (f *traceFlags) deduction(name string) (trace.Deduction, error) {
 	if d.Store != "" && !slices.Contains(d.Mode.Stores, d.Store) {
 		return trace.Deduction{}, usage(text.Of("--store %s: the stores of %s are %q"), f.store, name, d.Mode.Stores)
 	}
-	if f.backend == localstack.Local && slices.Contains(d.Mode.Needs, stock.NeedKafka) {
+	if f.backend == stack.Local && slices.Contains(d.Mode.Needs, stock.NeedKafka) {
 		return trace.Deduction{}, usage(text.Of("--backend local: %s needs Kafka, and the broker of this command is an "+
 			"embedded one"), name)
 	}

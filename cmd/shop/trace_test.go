@@ -15,21 +15,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/localstack"
+	"lastitem/faultlab/trace"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/trace"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
+	"lastitem/testkit/testenv"
 )
 
 var update = flag.Bool("update", false, "write the traces of the documents, or their diagrams' pictures")
 
 // serversFor names the programs that a mode's servers are made of.
 func serversFor(m stock.Mode) []string {
-	names := []string{localstack.Redis, localstack.MySQL}
+	names := []string{stack.Redis, stack.MySQL}
 	for _, b := range m.Needs {
-		if slices.Contains([]string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul}, string(b)) {
+		if slices.Contains([]string{stack.Etcd, stack.ZooKeeper, stack.Consul}, string(b)) {
 			names = append(names, string(b))
 		}
 	}
@@ -39,7 +39,7 @@ func serversFor(m stock.Mode) []string {
 // TestTraces holds the traces in the modes' pages against what real servers see; Kafka's broker is embedded.
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	// A replica that consumes from Kafka asks its database from time to time whether it can commit: no other mode is to be
 	// traced beside it.
 	consumes := func(m stock.Mode) bool { return slices.Contains(m.Needs, stock.NeedKafka) }
@@ -61,12 +61,12 @@ func TestTraces(t *testing.T) {
 func traceModes(t *testing.T, modes []stock.Mode) {
 	var possible []stock.Mode
 	for _, m := range modes {
-		missing := func(name string) bool { _, err := localstack.Find(name); return err != nil }
+		missing := func(name string) bool { _, err := stack.Find(name); return err != nil }
 		if !slices.ContainsFunc(serversFor(m), missing) {
 			possible = append(possible, m)
 		}
 	}
-	tracer, err := trace.New(t.Context(), tracing("en", possible, localstack.Auto, t.Logf, 0))
+	tracer, err := trace.New(t.Context(), tracing("en", possible, stack.Auto, t.Logf, 0))
 	testkit.Must(t, err)
 	defer tracer.Close()
 	traced := map[string]trace.Trace{}
@@ -149,7 +149,7 @@ func wantBothSides(t *testing.T, tr trace.Trace) {
 	}
 	for _, s := range tr.Steps {
 		kind, _, several := strings.Cut(s.Server, " ")
-		late := several || kind == localstack.Kafka && !s.Poll
+		late := several || kind == stack.Kafka && !s.Poll
 		if s.Sent < 0 && !s.Poll || s.Took <= 0 || s.Sent+s.Took > tr.Took && !late {
 			t.Errorf("%s: sent at %v, took %v, of %v in all", s.Text, s.Sent, s.Took, tr.Took)
 		}
@@ -254,8 +254,8 @@ func beginnings(tr tracedJSON, server string) (all []string) {
 // which are in TTLs, it is that of 'shop trace watchdog --hold 25s --rival'.
 func TestTraceOfAHeldLock(t *testing.T) {
 	testenv.Slow(t, "holds a lock for many seconds")
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: localstack.Auto, depth: -1,
+	testenv.Installed(t, stack.Redis, stack.MySQL)
+	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: stack.Auto, depth: -1,
 		hold: 7500 * time.Millisecond, ttl: 3 * time.Second, rival: true}
 	d, err := flags.deduction("watchdog")
 	testkit.Must(t, err)

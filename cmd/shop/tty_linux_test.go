@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // terminalFor opens a terminal of 100 columns: the side of the user, and that of the program.
@@ -141,7 +141,7 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 // The lab has one line, below the lines of the cells that are through. Ctrl-C leaves the cells so far.
 func TestLabTerminal(t *testing.T) {
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	all := strings.Join(interrupted(t, `\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  `+
 		`[▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`,
 		`shop: interrupted: .*`, "lab", "--fault", "threads,replicas"), "\n")

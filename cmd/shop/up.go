@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // upFlags are the flags of 'shop up'.
@@ -58,7 +58,7 @@ deleted at the end.`).In(lang),
 	flags{
 		{"port", &f.port, 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("number of replicas")},
-		{"backend", &f.backend, localstack.Auto, backendHelp},
+		{"backend", &f.backend, stack.Auto, backendHelp},
 	}.add(set, lang)
 	addOwn(set, lang, &f.own)
 	flags{
@@ -93,7 +93,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	}
 	defer con.close()
 	ctx := cmd.Context()
-	running, err := localstack.Start(ctx, o)
+	running, err := stack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
@@ -121,8 +121,8 @@ func (f *upFlags) check(cmd *cobra.Command) error {
 }
 
 // options returns what to start.
-func (f *upFlags) options(log func(format string, args ...any)) localstack.Options {
-	o := f.own.AddTo(localstack.Options{
+func (f *upFlags) options(log func(format string, args ...any)) stack.Options {
+	o := f.own.AddTo(stack.Options{
 		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(), RTT: f.rtt,
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Advice: adviser(f.lang, "up", f.backend, true),
 		Lang: f.lang, Log: log,
@@ -135,7 +135,7 @@ func (f *upFlags) options(log func(format string, args ...any)) localstack.Optio
 
 // untilDone puts the first product in stock, prints the stack, and waits until ctx ends or a part has died. It leaves
 // neither the file of --env nor the console.
-func (f *upFlags) untilDone(cmd *cobra.Command, running *localstack.Stack, con *upConsole,
+func (f *upFlags) untilDone(cmd *cobra.Command, running *stack.Stack, con *upConsole,
 	log func(format string, args ...any)) error {
 	ctx := cmd.Context()
 	if err := firstStock(ctx, running); err != nil {
@@ -167,7 +167,7 @@ func (f *upFlags) untilDone(cmd *cobra.Command, running *localstack.Stack, con *
 func drainEnv() []string { return []string{"SHOP_DRAIN=" + cmp.Or(os.Getenv("SHOP_DRAIN"), "5s")} }
 
 // writeStackJSON writes all addresses, with the passwords.
-func writeStackJSON(w io.Writer, s *localstack.Stack, f *upFlags) error {
+func writeStackJSON(w io.Writer, s *stack.Stack, f *upFlags) error {
 	all := map[string]any{
 		"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
 		"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
@@ -180,7 +180,7 @@ func writeStackJSON(w io.Writer, s *localstack.Stack, f *upFlags) error {
 	}
 	for _, x := range s.Extras() {
 		all[x.Name] = x.Services[0]
-		if x.Name == localstack.Redlock {
+		if x.Name == stack.Redlock {
 			all[x.Name] = x.Services
 		}
 	}
@@ -188,7 +188,7 @@ func writeStackJSON(w io.Writer, s *localstack.Stack, f *upFlags) error {
 }
 
 // printStack prints where everything is. Passwords of servers that the user gave are masked.
-func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
+func printStack(w io.Writer, s *stack.Stack, f *upFlags) error {
 	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, where, what string) { fmt.Fprintf(t, "  %s\t%s\t%s\n", name, where, what) }
@@ -196,7 +196,7 @@ func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
 	for _, r := range s.Replicas {
 		line(r.Name, r.URL, fmt.Sprintf("pid %d", r.PID))
 	}
-	backends := []localstack.Service{s.Redis, s.SQL}
+	backends := []stack.Service{s.Redis, s.SQL}
 	for _, x := range s.Extras() {
 		backends = append(backends, x.Services...)
 	}
@@ -244,7 +244,7 @@ var upTexts = text.Table(struct{ token, shell, try, end, rtt, console string }{
 })
 
 // forAnotherShell is what to type in another shell: the file that has the variables, or the line that sets them.
-func forAnotherShell(s *localstack.Stack, env string) string {
+func forAnotherShell(s *stack.Stack, env string) string {
 	if env == "" {
 		return exports(s)
 	}
@@ -256,7 +256,7 @@ func forAnotherShell(s *localstack.Stack, env string) string {
 
 // exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own
 // servers, so that their passwords are not printed.
-func exports(s *localstack.Stack) string {
+func exports(s *stack.Stack) string {
 	line := envBegins + shellWord(s.Token)
 	if s.Redis.PID != 0 {
 		line += " REDIS=" + shellWord(s.Redis.URL)

@@ -7,8 +7,8 @@ import (
 	"os"
 	"regexp"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // upConsole is the console of 'shop up', in the same process. The balancer has to know its address, so that it listens
@@ -20,7 +20,7 @@ type upConsole struct {
 }
 
 // listen reserves a port, and tells the options of the stack.
-func (f *upFlags) listen(o *localstack.Options, said *stackLog) (*upConsole, error) {
+func (f *upFlags) listen(o *stack.Options, said *stackLog) (*upConsole, error) {
 	if f.noConsole {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
@@ -34,7 +34,7 @@ func (f *upFlags) listen(o *localstack.Options, said *stackLog) (*upConsole, err
 }
 
 // serve begins to serve the console of a stack.
-func (u *upConsole) serve(ctx context.Context, s *localstack.Stack, f *upFlags,
+func (u *upConsole) serve(ctx context.Context, s *stack.Stack, f *upFlags,
 	say func(format string, args ...any)) error {
 	if u == nil {
 		return nil
@@ -104,7 +104,7 @@ var foreignEnv = text.Of("--env %s: 'shop up' did not write it, and would delete
 // writeEnv writes [envMark] and the line of [exports] to a file, for other shells to source while the stack is up. Only
 // the user may read it, since it holds the token. remove deletes it, because a later stack has another token, unless
 // another stack has replaced it by now; with file "" both do nothing.
-func writeEnv(file string, s *localstack.Stack) (remove func() error, err error) {
+func writeEnv(file string, s *stack.Stack) (remove func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
 	}

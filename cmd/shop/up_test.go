@@ -14,21 +14,21 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/say/text"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 // The line that 'shop up' prints for another shell sets what the pages' commands use, whatever is in a password, and
 // leaves the user's own servers out.
 func TestUpPrintsALineToPaste(t *testing.T) {
 	t.Parallel()
-	running := &localstack.Stack{
+	running := &stack.Stack{
 		URL: "http://127.0.0.1:8080", Token: `it's a "token" $HOME`,
-		Redis: localstack.Service{Name: "redis", URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
-		SQL:   localstack.Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:/tmp/x.db"},
+		Redis: stack.Service{Name: "redis", URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
+		SQL:   stack.Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:/tmp/x.db"},
 	}
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
@@ -58,12 +58,12 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 // older one. At the end a stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
 func TestUpWritesAFileToSource(t *testing.T) {
 	t.Parallel()
-	running := &localstack.Stack{
-		Token: "it's a token", Redis: localstack.Service{URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
-		SQL: localstack.Service{Kind: "mariadbd", URL: "root@tcp(127.0.0.1:2)/x"},
+	running := &stack.Stack{
+		Token: "it's a token", Redis: stack.Service{URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
+		SQL: stack.Service{Kind: "mariadbd", URL: "root@tcp(127.0.0.1:2)/x"},
 	}
 	file := filepath.Join(t.TempDir(), "out", "up.env")
-	removeEarlier, err := writeEnv(file, &localstack.Stack{Token: "earlier"})
+	removeEarlier, err := writeEnv(file, &stack.Stack{Token: "earlier"})
 	testkit.Must(t, errors.Join(err, os.Chmod(file, 0o644)))
 	remove, err := writeEnv(file, running)
 	testkit.Must(t, errors.Join(err, removeEarlier()))
@@ -101,7 +101,7 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 		testkit.Must(t, err)
 		wantRefused(t, newRoot("en"), "shop: --env "+path(name)+": ", "up", "--redis", "redis://127.0.0.1:1", "--env",
 			path(name))
-		if _, err := writeEnv(path(name), &localstack.Stack{Token: "t"}); err == nil {
+		if _, err := writeEnv(path(name), &stack.Stack{Token: "t"}); err == nil {
 			t.Errorf("writeEnv replaced %s", name)
 		}
 		if after, err := os.Lstat(path(name)); err != nil || !os.SameFile(before, after) {
@@ -118,7 +118,7 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 func TestRollingReport(t *testing.T) {
 	t.Parallel()
 	sold := loadtest.RollingMode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2},
-		Audit: audit.Vacuous, Missing: []string{"no overlap"}}
+		Audit: judge.Vacuous, Missing: []string{"no overlap"}}
 	all := map[string]int{"r1": 4, "r2": 4, "r3": 4}
 	exact := rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}
 	early := rolled{RollingResult: exact.RollingResult, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}
@@ -178,7 +178,7 @@ func TestRollingReport(t *testing.T) {
 func TestRollingInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rolled{
-		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal " +
+		"while a replica was replaced": {unreplaced: errors.New("stack: replica 1 does not end: interrupt signal " +
 			"received")},
 		"before that": {unreplaced: vacuous(text.Text{En: "the load ended", Zh: "压测结束了"})},
 		"with a run cut short": {RollingResult: loadtest.RollingResult{Modes: []loadtest.RollingMode{{Mode: "queue",

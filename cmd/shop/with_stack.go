@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // The environment of a command under 'shop with-stack'. Tests read it by way of package testenv.
@@ -50,13 +50,13 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "with-stack: "+format+"\n", args...)
 	}
-	o := localstack.Options{Backend: localstack.Local, Log: say}
+	o := stack.Options{Backend: stack.Local, Log: say}
 	o.Redis, o.SQL = os.Getenv(envTestRedis), os.Getenv(envTestSQL)
 	var err error
 	if o.Only, err = installed(require, o, say); err != nil {
 		return err
 	}
-	running, err := localstack.Start(cmd.Context(), o)
+	running, err := stack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
 			return ended(exitInterrupted, text.Of("interrupted before the backends were up"))
@@ -80,25 +80,25 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 }
 
 // installed lists the backends to start: the ones given or found. A required one that is neither is an error.
-func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
-	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper,
-		localstack.Consul, localstack.Kafka}
+func installed(require []string, o stack.Options, say func(string, ...any)) ([]string, error) {
+	known := []string{stack.Redis, stack.MySQL, stack.Nginx, stack.Etcd, stack.ZooKeeper,
+		stack.Consul, stack.Kafka}
 	looked := []string{"galera", "promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
 			return nil, usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))
 		}
 	}
-	given := map[string]bool{localstack.Redis: o.Redis != "", localstack.MySQL: o.SQL != ""}
+	given := map[string]bool{stack.Redis: o.Redis != "", stack.MySQL: o.SQL != ""}
 	start := []string{}
 	for _, name := range known {
-		_, err := localstack.Find(name)
+		_, err := stack.Find(name)
 		switch {
 		case err != nil && !given[name] && slices.Contains(require, name):
 			return nil, text.Of("%s is required: %w").Errorf(name, err)
 		case err != nil && !given[name]:
 			say("no %s: %v", name, err)
-		case name == localstack.Redis || name == localstack.MySQL: // few tests need the others, and start their own
+		case name == stack.Redis || name == stack.MySQL: // few tests need the others, and start their own
 			start = append(start, name)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/localstack"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // writeUpsFlags are the flags of 'shop write-ups'.
@@ -41,7 +41,7 @@ The speeds depend on the machine, and are no verdict. The exit code says whether
 	}
 	set := cmd.Flags()
 	flags{
-		{"backend", &f.backend, localstack.Auto, backendHelp},
+		{"backend", &f.backend, stack.Auto, backendHelp},
 	}.add(set, lang)
 	f.output.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(set, &f.lang)
@@ -141,11 +141,11 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 		notes = io.Discard
 	}
 	var log stackLog
-	o := localstack.Options{
-		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: adminToken(),
+	o := stack.Options{
+		Replicas: on.replicas, Backend: f.backend, Only: []string{stack.Redis, stack.MySQL}, Token: adminToken(),
 		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false), RTT: on.rtt,
 	}
-	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *stack.Stack) error {
 		s := service{url: running.URL, token: running.Token, replicas: on.replicas, lang: f.lang}
 		for _, r := range runs {
 			m, err := f.runOne(ctx, notes, s, r)

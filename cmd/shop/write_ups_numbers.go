@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/say/text"
 )
 
 // number is a number that a well-known write-up states, with the runs that measure it here. docs/articles.md prints

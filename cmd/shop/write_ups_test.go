@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/doctest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/doctest"
+	"lastitem/testkit/testenv"
 )
 
 // numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.
@@ -113,7 +113,7 @@ func TestNumbersOfRuns(t *testing.T) {
 
 // testWriteUpRuns: the runs of the fifth write-up leave what they must. On a busy machine its five requests may come
 // one after the other: the run is then right, and vacuous.
-func testWriteUpRuns(t *testing.T, running *localstack.Stack) {
+func testWriteUpRuns(t *testing.T, running *stack.Stack) {
 	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}
 	s := service{url: running.URL, token: running.Token, replicas: 1, lang: "en"}
@@ -138,7 +138,7 @@ const sampledRecords = 2
 // page claims.
 func TestTrackRecordRuns(t *testing.T) {
 	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	all := os.Getenv(envTrackRecord) == "all"
 	played := 0
@@ -177,7 +177,7 @@ func TestTrackRecordRuns(t *testing.T) {
 // runLabRecord runs one lab command; it skips the test if a service that the mode needs is missing.
 func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	t.Helper()
-	for _, service := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Redlock} {
+	for _, service := range []string{stack.Etcd, stack.ZooKeeper, stack.Redlock} {
 		for i, arg := range args {
 			if arg == "--mode" && args[i+1] == service {
 				testenv.Installed(t, service)
@@ -185,7 +185,7 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 		}
 	}
 	if slices.Contains(args, "clock-jump") {
-		testenv.Installed(t, localstack.Compiler)
+		testenv.Installed(t, stack.Compiler)
 	}
 	out, code := runShop(t, shop, append(args, "-o", "json")...)
 	var res struct {

@@ -16,7 +16,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	gormstock "lastitem/examples/gorm"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/testenv"
 )
 
 const product int64 = 101

@@ -22,8 +22,8 @@ import (
 	"lastitem/examples/plain"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // The variants of a lost second.
@@ -25,22 +25,22 @@ var AOFLost = Fault{
 	Variants: func(api.Mode) []string { return []string{nothingSynced, syncedSoFar} },
 	AtEnd:    true,
 	Happens: func(m api.Mode, store api.Store) bool {
-		return slices.Contains(m.Needs, localstack.Redis) && (lockInRedis(m) || store == api.Redis)
+		return slices.Contains(m.Needs, stack.Redis) && (lockInRedis(m) || store == api.Redis)
 	},
-	Lane: rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
+	Lane: rig.Equipment{Own: stack.Redis, Conf: "appendonly yes;appendfsync everysec"},
 	Strike: func(ctx context.Context, p *Play) error {
 		p.Outlive += recovery
-		synced, err := p.Lane.Own.Logged(ctx, localstack.Redis)
+		synced, err := p.Lane.Own.Logged(ctx, stack.Redis)
 		if err != nil {
 			return err
 		}
 		return p.upset(ctx, "redis loses what it had not synchronised: "+p.Variant, func(ctx context.Context) error {
 			if p.Variant == syncedSoFar {
-				if synced, err = p.Lane.Own.Logged(ctx, localstack.Redis); err != nil {
+				if synced, err = p.Lane.Own.Logged(ctx, stack.Redis); err != nil {
 					return err
 				}
 			}
-			return p.Lane.Own.RestartFrom(ctx, localstack.Redis, synced)
+			return p.Lane.Own.RestartFrom(ctx, stack.Redis, synced)
 		})
 	},
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // everyNode is the variant in which all nodes of a Redlock follow one wrong time server.
@@ -23,7 +23,7 @@ const nodes = "redlock 1,redlock 2,redlock 3,redlock 4,redlock 5"
 const clockJump = time.Hour
 
 // clocked gives a lane lock servers of its own whose clocks can be set.
-var clocked = rig.Equipment{Own: localstack.Redis + "," + nodes, Clock: true}
+var clocked = rig.Equipment{Own: stack.Redis + "," + nodes, Clock: true}
 
 // ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a
 // clock that was slow. Redis computes the expiry of a key from its wall clock, so the lock expires while its holder
@@ -34,7 +34,7 @@ var ClockJump = Fault{
 		"the TTL"),
 	Cuts: bothCuts,
 	Variants: func(m api.Mode) []string {
-		if slices.Contains(m.Needs, localstack.Redlock) {
+		if slices.Contains(m.Needs, stack.Redlock) {
 			return []string{allGranted, bareMajority, everyNode}
 		}
 		return []string{""}
@@ -58,7 +58,7 @@ var ClockJump = Fault{
 // expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes that the eviction hazards
 // leave out have no such key.
 func expiresInRedis(m api.Mode, store api.Store) bool {
-	return slices.Contains(m.Needs, localstack.Redlock) || Eviction.Happens(m, store)
+	return slices.Contains(m.Needs, stack.Redlock) || Eviction.Happens(m, store)
 }
 
 // clocksOf returns the servers whose clocks jump.
@@ -66,10 +66,10 @@ func clocksOf(p *Play) []string {
 	switch {
 	case p.Variant == everyNode:
 		return strings.Split(nodes, ",")
-	case slices.Contains(p.Mode.Needs, localstack.Redlock):
+	case slices.Contains(p.Mode.Needs, stack.Redlock):
 		return []string{forgetful}
 	default:
-		return []string{localstack.Redis}
+		return []string{stack.Redis}
 	}
 }
 

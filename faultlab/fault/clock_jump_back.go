@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // The variants of a clock that goes back: whether the holder lives or dies.
@@ -25,7 +25,7 @@ var ClockJumpBack = Fault{
 	Title: text.Of("the same clock is set back by an hour; the holder goes on, or is killed (kill -9)"),
 	Cuts:  []rig.Cut{rig.Command},
 	Variants: func(m api.Mode) []string {
-		if slices.Contains(m.Needs, localstack.Redlock) {
+		if slices.Contains(m.Needs, stack.Redlock) {
 			return []string{oneOfFive, everyNode}
 		}
 		return []string{holderLives, holderDies}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // The variants of a database's clock: where it jumps.

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // Crash kills the holder by SIGKILL before each of its commands.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // DatabaseKilled kills the database by SIGKILL before or after each statement, COMMIT included, and restarts it on the

@@ -3,9 +3,9 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // DeadlockVictim makes a deadlock that the database resolves by rolling back the victim's transaction as a whole

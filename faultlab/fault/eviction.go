@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Eviction makes Redis run out of memory under a policy that evicts only keys with a TTL, such as locks.
@@ -49,7 +49,7 @@ func evict(ctx context.Context, p *Play, policy string) error {
 // outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the
 // limit. ErrNothing: Redis had no key that the policy allows it to evict.
 func outOfMemory(ctx context.Context, p *Play, policy string) error {
-	before, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
+	before, err := p.Lane.Own.Evicted(ctx, stack.Redis)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func outOfMemory(ctx context.Context, p *Play, policy string) error {
 		{"PING"}, // Redis evicts before it executes a command
 		{"CONFIG", "SET", "maxmemory", "0"},
 	} {
-		if _, err := p.Lane.Own.Tell(ctx, localstack.Redis, words...); err != nil {
+		if _, err := p.Lane.Own.Tell(ctx, stack.Redis, words...); err != nil {
 			return fmt.Errorf("faultlab: %q: %w", words, err)
 		}
 	}
-	after, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
+	after, err := p.Lane.Own.Evicted(ctx, stack.Redis)
 	if err == nil && after == before {
 		err = rig.ErrNothing
 	}

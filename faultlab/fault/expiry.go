@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // The variants of an expiry: what A does, held at each of its commands. In the variant "" it answers a payment that has
@@ -88,7 +88,7 @@ var Expiry = Fault{
 				return err
 			}
 		}
-		b := p.AskHold(p.Lane.B, audit.Reserve, rig.Reservation{}, rig.Long)
+		b := p.AskHold(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 		p.Settle(ctx, p.Lane.B, b)
 		paid := p.pay(b)
 		if paid != nil {
@@ -114,7 +114,7 @@ func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) 
 	if err := a.Wait(ctx); err != nil {
 		return err
 	}
-	return p.AskHoldAgain(p.Lane.B, audit.Confirm, h, a.Op().Key).Wait(ctx)
+	return p.AskHoldAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
 }
 
 // passTo lets A go on to its end, or to where it has to wait.
@@ -131,8 +131,8 @@ func (p *Play) passTo(ctx context.Context, a *rig.Pending, held *wire.Hold) erro
 func (p *Play) pay(b *rig.Pending) *rig.Pending {
 	select {
 	case <-b.Done():
-		if b.Op().Outcome == audit.OK {
-			return p.AskHold(p.Lane.B, audit.Confirm, b.Made(), 0)
+		if b.Op().Outcome == judge.OK {
+			return p.AskHold(p.Lane.B, judge.Confirm, b.Made(), 0)
 		}
 	default:
 	}
@@ -149,7 +149,7 @@ func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
 			return err
 		}
 	}
-	b := p.AskHold(p.Lane.B, audit.Reserve, rig.Reservation{}, rig.Long)
+	b := p.AskHold(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 	if err := b.Wait(ctx); err != nil {
 		return err
 	}

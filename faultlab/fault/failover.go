@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // The variants of a failover.
@@ -29,7 +29,7 @@ var Failover = Fault{
 	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
 		all := []string{nothingReplicated, replicatedSoFar}
-		if slices.Contains(m.Needs, localstack.Redlock) {
+		if slices.Contains(m.Needs, stack.Redlock) {
 			all = append(all, nodeForgets)
 		}
 		return all
@@ -38,7 +38,7 @@ var Failover = Fault{
 		return variant == nodeForgets && slices.Contains(unreachable, at.Server)
 	},
 	AtEnd: true,
-	Lane:  rig.Equipment{Pair: localstack.Redis},
+	Lane:  rig.Equipment{Pair: stack.Redis},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := prepareFailover(ctx, p); err != nil {
 			return err

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // The variants of a failover of a master that refuses writes when it has too few replicas: when the link to the replica
@@ -29,7 +29,7 @@ var FailoverMinReplicas = Fault{
 	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
-	Lane:     rig.Equipment{Pair: localstack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
+	Lane:     rig.Equipment{Pair: stack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant == inTheWindow {
 			return failoverInWindow(ctx, p)

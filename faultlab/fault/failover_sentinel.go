@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // splitBrain: the master is alive, and so is the victim's connection to it, but Sentinel, the replica and the other
@@ -24,7 +24,7 @@ var FailoverSentinel = Fault{
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
-	Lane:     rig.Equipment{Pair: localstack.Redis, Sentinel: true},
+	Lane:     rig.Equipment{Pair: stack.Redis, Sentinel: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		await, err := p.Lane.Pair.AwaitSwitch(ctx)
 		if err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // laggingReplica: one of two replicas has confirmed the lock, and the other one, which lags, is promoted.
@@ -24,7 +24,7 @@ var FailoverWait = Fault{
 	Skip:    func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
 	AtEnd:   true,
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(onEngine, m.Name) },
-	Lane:    rig.Equipment{Pair: localstack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
+	Lane:    rig.Equipment{Pair: stack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.cutReplication(ctx, map[string]int{nothingReplicated: 2, laggingReplica: 1}[p.Variant]); err != nil {
 			return err

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // Fault is one hazard: which positions of the victim it may strike at, and how.

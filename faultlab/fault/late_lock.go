@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock

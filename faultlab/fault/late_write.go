@@ -3,11 +3,11 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // The variants of a late write.
@@ -37,12 +37,12 @@ var LateWrite = Fault{
 			if err != nil {
 				return err
 			}
-			a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, audit.Cancel, h)
+			a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 			if err != nil {
 				return err
 			}
 			p.desert(ctx, a, held)
-			b := p.AskHold(p.Lane.B, audit.Cancel, h, 0)
+			b := p.AskHold(p.Lane.B, judge.Cancel, h, 0)
 			p.Settle(ctx, p.Lane.B, b)
 			if err := p.arrive(ctx, held); err != nil {
 				return err

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // LockWaitTimeout locks a row that the victim needs until the victim's statement fails with a lock wait timeout (1205).
@@ -60,7 +60,7 @@ func (p *Play) refused(ctx context.Context, rows *rig.Rows, a *rig.Pending, key 
 // repeated makes a client that was told "nothing happened" send its request again with the same key: two orders would
 // prove the answer wrong.
 func (p *Play) repeated(ctx context.Context, a *rig.Pending, key string) error {
-	if a.Op().Outcome != audit.Declined {
+	if a.Op().Outcome != judge.Declined {
 		return p.freed(ctx)
 	}
 	return p.freed(ctx, p.Ask(p.Lane.A, key))

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // LostReply breaks the connection after a server has executed a command and before its answer arrives.

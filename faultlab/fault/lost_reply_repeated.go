@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its
@@ -33,7 +33,7 @@ var LostReplyRepeated = Fault{
 		if err != nil {
 			return err
 		}
-		if a.Op().Outcome == audit.OK {
+		if a.Op().Outcome == judge.OK {
 			return rig.ErrNothing // the client has nothing to repeat
 		}
 		if err := p.insist(ctx, key); err != nil {

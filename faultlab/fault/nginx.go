@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // The variants of a replica that does not answer nginx. There is one more of each for a client without an idempotency
@@ -90,7 +90,7 @@ func strikeBehindNginx(ctx context.Context, p *Play, again bool) error {
 	if by := a.Op().Replica; again && !p.Touched(p.Lane.B) || !again && by != "" {
 		return fmt.Errorf("faultlab: nginx passed on an answer of replica %q; the request must go on to B: %t", by, again)
 	}
-	if a.Op().Outcome == audit.Declined {
+	if a.Op().Outcome == judge.Declined {
 		if err := p.insist(ctx, key); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (p *Play) insist(ctx context.Context, key string) error {
 		if err := again.Wait(ctx); err != nil {
 			return err
 		}
-		if again.Op().Outcome != audit.Declined || time.Now().After(end) {
+		if again.Op().Outcome != judge.Declined || time.Now().After(end) {
 			return nil
 		}
 	}

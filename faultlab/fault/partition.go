@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can
@@ -83,11 +83,11 @@ func LockServers(m api.Mode) []string {
 			return []string{service}
 		}
 	}
-	return []string{localstack.Redis}
+	return []string{stack.Redis}
 }
 
 // lockApart says whether the lock of a mode is on another server than its stock.
 func lockApart(m api.Mode, store api.Store) bool {
 	return lockInRedis(m) && store == api.SQL || store != api.Etcd &&
-		!slices.Equal(LockServers(m), []string{localstack.Redis})
+		!slices.Equal(LockServers(m), []string{stack.Redis})
 }

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // Pause stops the holder's process past its TTL, as a long garbage collection or a migrated machine does.

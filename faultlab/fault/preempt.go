@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // overtake has B served while A is held, and then lets A go on. Where B has a position, B is held there until A has

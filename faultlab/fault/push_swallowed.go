@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // PushSwallowed drops the message that tells a waiter that the lock is free, or has been handed to it.
@@ -20,14 +20,14 @@ var PushSwallowed = Fault{
 	Name:    "push-swallowed",
 	Title:   text.Of("the message that wakes a waiter is lost: the waiter must notice by itself within seconds"),
 	Cuts:    []rig.Cut{rig.Command},
-	Skip:    func(_ string, at rig.Position) bool { return at.Server != localstack.Redis || !releases(at) },
+	Skip:    func(_ string, at rig.Position) bool { return at.Server != stack.Redis || !releases(at) },
 	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },
 	// The TTL is so long that no lock expires and wakes the waiter.
 	Lane: rig.Equipment{Own: lockServers},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		b := p.AskWithin(p.Lane.B, p.NewKey(), wakeWithin)
 		p.Settle(ctx, p.Lane.B, b)
-		message := p.Lane.B.HoldMessage(localstack.Redis)
+		message := p.Lane.B.HoldMessage(stack.Redis)
 		p.pass(p.Lane.A, held)
 		select {
 		case <-message.Reached():
@@ -41,7 +41,7 @@ var PushSwallowed = Fault{
 		if err := b.Wait(ctx); err != nil {
 			return err
 		}
-		if b.Op().Outcome == audit.Declined {
+		if b.Op().Outcome == judge.Declined {
 			p.Accuse("X", fmt.Sprintf("a waiter whose message was lost had not noticed after %v that the lock was free",
 				wakeWithin))
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // ReadOnly turns the database read-only, as a failover or an administrator does. The replicas' account has no privilege

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // RedisRestarted kills the Redis that holds the lock and restarts it without its data.
@@ -26,7 +26,7 @@ var RedisRestarted = Fault{
 		}
 		p.Outlive = recovery // no lock is left to wait for
 		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error {
-			return p.Lane.Own.Restart(ctx, localstack.Redis)
+			return p.Lane.Own.Restart(ctx, stack.Redis)
 		})
 	},
 }

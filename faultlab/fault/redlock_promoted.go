@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // RedlockPromoted kills one of the five masters of a Redlock and promotes the replica of that master.
@@ -20,7 +20,7 @@ var RedlockPromoted = Fault{
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, bareReplicated} },
 	Skip:     skipUnreachable,
 	AtEnd:    true,
-	Happens:  needs(localstack.Redlock),
+	Happens:  needs(stack.Redlock),
 	Lane:     rig.Equipment{Pair: forgetful},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant != allGranted {

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // The variants: which nodes the victim reaches, and how one forgets.
@@ -21,7 +21,7 @@ const (
 const forgetful = "redlock 3"
 
 // lockServers are the servers that a lane needs for itself to play faults of a lock server.
-const lockServers = localstack.Redis + ",redlock 1,redlock 2," + forgetful
+const lockServers = stack.Redis + ",redlock 1,redlock 2," + forgetful
 
 // RedlockRestarted kills one of five nodes and restarts it without its data, or replaces it by an empty one.
 var RedlockRestarted = Fault{
@@ -31,7 +31,7 @@ var RedlockRestarted = Fault{
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, replaced} },
 	Skip:     skipUnreachable,
 	AtEnd:    true,
-	Happens:  needs(localstack.Redlock),
+	Happens:  needs(stack.Redlock),
 	Lane:     rig.Equipment{Own: lockServers},
 	Strike:   restartNode,
 }
@@ -44,7 +44,7 @@ var RedlockGuarded = Fault{
 	Variants: RedlockRestarted.Variants,
 	Skip:     skipUnreachable,
 	AtEnd:    true,
-	Happens:  needs(localstack.Redlock),
+	Happens:  needs(stack.Redlock),
 	Lane:     rig.Equipment{Expiry: true, Own: lockServers, Settings: "SHOP_REDLOCK_GUARD={{ttl}}"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.Lane.Own.OutOfGuard(ctx, forgetful); err != nil {

@@ -3,11 +3,11 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // cancelledTwice is the variant in which what is repeated is the cancel of a reservation.
@@ -62,7 +62,7 @@ func withCancel(m api.Mode, variants ...string) []string {
 // asksCancel has the victim cancel a reservation in that variant.
 func asksCancel(variant string) (about rig.About) {
 	if variant == cancelledTwice {
-		about.Kind = audit.Cancel
+		about.Kind = judge.Cancel
 	}
 	return about
 }
@@ -76,17 +76,17 @@ func cancelTwice(ctx context.Context, p *Play) error {
 	var a *rig.Pending
 	pass := func() {}
 	if p.A == nil {
-		a = p.AskHold(p.Lane.A, audit.Cancel, h, 0)
+		a = p.AskHold(p.Lane.A, judge.Cancel, h, 0)
 		err = a.Wait(ctx)
 	} else {
 		var held *wire.Hold
-		a, held, err = p.HoldAbout(ctx, p.Lane.A, *p.A, audit.Cancel, h)
+		a, held, err = p.HoldAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 		pass = func() { p.pass(p.Lane.A, held) }
 	}
 	if err != nil {
 		return err
 	}
-	b := p.AskHold(p.Lane.B, audit.Cancel, h, 0)
+	b := p.AskHold(p.Lane.B, judge.Cancel, h, 0)
 	p.Settle(ctx, p.Lane.B, b)
 	pass()
 	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // ScriptFlush makes the lane's Redis servers forget all scripts.
@@ -16,7 +16,7 @@ var ScriptFlush = Fault{
 	Title: text.Of("Redis forgets its scripts (SCRIPT FLUSH) in the middle of a request"),
 	Cuts:  bothCuts,
 	Happens: func(m api.Mode, _ api.Store) bool {
-		return slices.Contains(m.Needs, localstack.Redis) && !slices.Contains(withoutScripts, m.Name)
+		return slices.Contains(m.Needs, stack.Redis) && !slices.Contains(withoutScripts, m.Name)
 	},
 	Lane: rig.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // The variants of a lock server that stops.
@@ -27,13 +27,13 @@ var ServerStopped = Fault{
 	Title: text.Of("the lock server is stopped (SIGSTOP) for longer than the TTL and then goes on"),
 	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
-		if slices.Contains(m.Needs, localstack.Redlock) {
+		if slices.Contains(m.Needs, stack.Redlock) {
 			return []string{oneOfFive, threeOfFive}
 		}
 		return []string{holderWaits, holderGoesOn}
 	},
 	Happens: func(m api.Mode, _ api.Store) bool {
-		return lockInRedis(m) || slices.Contains(m.Needs, localstack.Redlock)
+		return lockInRedis(m) || slices.Contains(m.Needs, stack.Redlock)
 	},
 	Lane: rig.Equipment{Expiry: true, Own: lockServers},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
@@ -71,6 +71,6 @@ var ServerStopped = Fault{
 
 // stoppedServers are the servers that stop, by variant.
 var stoppedServers = map[string]string{
-	holderWaits: localstack.Redis, holderGoesOn: localstack.Redis,
+	holderWaits: stack.Redis, holderGoesOn: stack.Redis,
 	oneOfFive: forgetful, threeOfFive: "redlock 1,redlock 2," + forgetful,
 }

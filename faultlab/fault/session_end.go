@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // SessionEnd ends the lock session of a holder that is alive, as the servers do when renewals come too late. A rival
@@ -31,10 +31,10 @@ var SessionEnd = Fault{
 	}),
 }
 
-// services are the lock services that a mode needs, by the names of localstack.
+// services are the lock services that a mode needs, by the names of stack.
 func services(m api.Mode) []string {
 	return slices.DeleteFunc(slices.Clone(m.Needs), func(s string) bool {
-		return !slices.Contains([]string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul}, s)
+		return !slices.Contains([]string{stack.Etcd, stack.ZooKeeper, stack.Consul}, s)
 	})
 }
 

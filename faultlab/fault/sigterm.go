@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // Slow holds a living replica until its lock has expired, if it does, and a rival was served.

@@ -3,10 +3,10 @@ package fault
 import (
 	"context"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // Threads lets a second request run on the same replica while the first one is held.
@@ -37,7 +37,7 @@ func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
 	}
 	b := p.Ask(rival, p.NewKey())
 	asked := []*rig.Pending{a, b}
-	if !p.Settle(ctx, rival, b) && b.Op().Outcome == audit.Declined {
+	if !p.Settle(ctx, rival, b) && b.Op().Outcome == judge.Declined {
 		again := p.Ask(rival, p.NewKey())
 		p.Settle(ctx, rival, again)
 		asked = append(asked, again)

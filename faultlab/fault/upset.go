@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
+	"lastitem/judge"
+	"lastitem/stack"
 )
 
 // upset holds the victim, harms a server, makes a rival ask, and lets the victim go on when the rival is answered or
@@ -51,7 +51,7 @@ func (p *Play) rivalAfter(ctx context.Context) (*rig.Pending, error) {
 		if p.Settle(ctx, p.Lane.B, b) {
 			return b, ctx.Err()
 		}
-		if op := b.Op(); op.Outcome != audit.Declined || op.Code != api.BackendUnavailable || time.Now().After(end) {
+		if op := b.Op(); op.Outcome != judge.Declined || op.Code != api.BackendUnavailable || time.Now().After(end) {
 			return b, ctx.Err()
 		}
 	}
@@ -59,7 +59,7 @@ func (p *Play) rivalAfter(ctx context.Context) (*rig.Pending, error) {
 
 // lockInRedis says whether a mode has its lock in Redis and in no other service.
 func lockInRedis(m api.Mode) bool {
-	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool {
+	return slices.Contains(m.Needs, stack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool {
 		return slices.Contains(m.Needs, s)
 	})
 }
@@ -68,4 +68,4 @@ func lockInRedis(m api.Mode) bool {
 func leased(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] != api.NotApplicable }
 
 // lockServices are the services other than Redis that may hold a lock.
-var lockServices = []string{localstack.Redlock, localstack.ZooKeeper, localstack.Etcd, localstack.Consul}
+var lockServices = []string{stack.Redlock, stack.ZooKeeper, stack.Etcd, stack.Consul}

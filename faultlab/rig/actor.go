@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Actor is one replica, with a proxy before each of its servers.
@@ -24,7 +24,7 @@ type Actor struct {
 
 	lane    *Lane
 	proxies map[string]*wire.Proxy // by server
-	run     *localstack.Running
+	run     *stack.Running
 	stopped bool
 	holds   []*wire.Hold
 	parked  []*wire.Hold // of its next sweeps, see sweep
@@ -76,7 +76,7 @@ func (a *Actor) start(ctx context.Context) error {
 	}
 	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(),
 		Token: a.lane.servers.Stack.Token, Patience: a.lane.patience}
-	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
+	run, err := a.lane.servers.Stack.Spawn(ctx, stack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
 		Env:   func(addr string) []string { return append(a.lane.Service.Env(launch, addr), a.settings()...) },

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 // A service may have a zombie, a child that it has not reaped. No thread of it runs, so a pause need not wait for it.
@@ -36,7 +36,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 		return bytes.Contains(stat, []byte(") Z "))
 	})
 	testkit.Must(t, err)
-	a := &Actor{Name: "A", run: &localstack.Running{PID: pid}}
+	a := &Actor{Name: "A", run: &stack.Running{PID: pid}}
 	if allStopped(pid, stopped) {
 		t.Error("a process that sleeps counts as stopped")
 	}
@@ -61,7 +61,7 @@ func TestOutOfReach(t *testing.T) {
 		t.Fatalf("listeners() = %v, want this process, %d", got, os.Getpid())
 	}
 	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}},
-		run: &localstack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
+		run: &stack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
 	for _, want := range []error{ErrOutOfReach, nil} {
 		within := 50 * time.Millisecond
 		if want == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // The rules of a lane's nginx; see [Equipment.Nginx].
@@ -23,7 +23,7 @@ const (
 type edge struct {
 	lane   *Lane
 	resend bool
-	run    *localstack.Running
+	run    *stack.Running
 	proxy  *wire.Proxy // in front of A
 	before [2]string   // the URLs of A and B with which it was started
 	starts int
@@ -49,7 +49,7 @@ func (e *edge) start(ctx context.Context, replicas [2]string) (err error) {
 		return err
 	}
 	e.starts++
-	e.run, err = e.lane.servers.Stack.SpawnNginx(ctx, localstack.NginxServer{
+	e.run, err = e.lane.servers.Stack.SpawnNginx(ctx, stack.NginxServer{
 		Name: fmt.Sprintf("lane %d nginx %d", e.lane.number, e.starts), First: e.proxy.Addr, Next: next,
 		Resend: e.resend, Read: ReadTimeout,
 	})

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // Event is something that happened to a replica, apart from its commands.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its
@@ -137,14 +137,14 @@ func (f *Foreign) Service() Service {
 	}
 }
 
-// Needs returns the servers that the service uses, by the names of localstack.
+// Needs returns the servers that the service uses, by the names of stack.
 func (f *Foreign) Needs() []string {
 	var all []string
 	if f.UsesRedis() {
-		all = append(all, localstack.Redis)
+		all = append(all, stack.Redis)
 	}
 	if f.UsesSQL() {
-		all = append(all, localstack.MySQL)
+		all = append(all, stack.MySQL)
 	}
 	return all
 }

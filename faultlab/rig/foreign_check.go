@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the
@@ -27,7 +27,7 @@ func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 		if err != nil {
 			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
 		}
-		if op.Outcome != audit.OK {
+		if op.Outcome != judge.OK {
 			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined "+
 				"tell the lab what an answer means%s%s",
 				op.Outcome, text, refusals(a), lastWords(a))
@@ -65,7 +65,7 @@ func refusals(a *Actor) string {
 }
 
 // sold returns an error if the ledger does not show exactly the first request.
-func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) error {
+func (f *Foreign) sold(ctx context.Context, l *Lane, op judge.Op, text string) error {
 	ledger, err := f.ledger(ctx, l)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (x Lease) String() string {
 // Leases finds the locks of a request: it holds the request before each of its commands (steps) and lists the keys of
 // the lane's Redis, also keys that scripts make. nil = no step is a Redis command, or no lock was seen.
 func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, error) {
-	if !slices.ContainsFunc(steps, func(p Position) bool { return p.Server == localstack.Redis }) {
+	if !slices.ContainsFunc(steps, func(p Position) bool { return p.Server == stack.Redis }) {
 		return nil, nil
 	}
 	held := map[string]time.Duration{}

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 )
 
 // redisCommand runs a command of the description on the lane's Redis and returns the values of its answer.
@@ -106,11 +106,11 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 // Named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no
 // other answer names: the one with the same key or, if orders have no keys, the next. An answer that repeats the key
 // and the order of an earlier one is a replay.
-func Named(ops []audit.Op, rows []api.Order) []audit.Op {
+func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 	taken := map[string]bool{}
 	answered := map[[2]string]bool{}
 	for i, op := range ops {
-		if op.Outcome != audit.OK || op.OrderID == "" {
+		if op.Outcome != judge.OK || op.OrderID == "" {
 			continue
 		}
 		same := [2]string{op.Key, op.OrderID}
@@ -119,7 +119,7 @@ func Named(ops []audit.Op, rows []api.Order) []audit.Op {
 	}
 	keyed := slices.ContainsFunc(rows, func(o api.Order) bool { return o.Key != "" })
 	for i, op := range ops {
-		if op.Outcome != audit.OK || op.OrderID != "" {
+		if op.Outcome != judge.OK || op.OrderID != "" {
 			continue
 		}
 		free := slices.IndexFunc(rows, func(o api.Order) bool { return !taken[o.OrderID] && (!keyed || o.Key == op.Key) })
@@ -133,7 +133,7 @@ func Named(ops []audit.Op, rows []api.Order) []audit.Op {
 }
 
 // answerOf sends a request and returns its outcome, and the answer as text for an error message.
-func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit.Op, text string, err error) {
+func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op judge.Op, text string, err error) {
 	req, err := f.request(replica, a)
 	if err != nil {
 		return op, "", err
@@ -151,10 +151,10 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 
 // moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a
 // request: only then two requests have one key. It needs no name of an order, neither in the answers nor by key.
-func moreThanCustomers(seen []audit.Op, orders []api.Order) bool {
+func moreThanCustomers(seen []judge.Op, orders []api.Order) bool {
 	customers, repeated := map[string]bool{}, false
 	for _, op := range seen {
-		if op.Outcome == audit.OK || op.Outcome == audit.Unknown {
+		if op.Outcome == judge.OK || op.Outcome == judge.Unknown {
 			repeated = repeated || customers[op.Key]
 			customers[op.Key] = true
 		}
@@ -164,10 +164,10 @@ func moreThanCustomers(seen []audit.Op, orders []api.Order) bool {
 
 // soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the
 // client no longer waited; the ledger shows the second order only if orders have keys.
-func soldTwice(seen []audit.Op) bool {
+func soldTwice(seen []judge.Op) bool {
 	orders := map[string]string{}
 	for _, op := range seen {
-		if op.Outcome != audit.OK || op.Key == "" || op.OrderID == "" {
+		if op.Outcome != judge.OK || op.Key == "" || op.OrderID == "" {
 			continue
 		}
 		if first, there := orders[op.Key]; there && first != op.OrderID {

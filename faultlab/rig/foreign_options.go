@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Check returns the first mistake in the description as an error that names the option to change; nil = none.

@@ -9,10 +9,10 @@ import (
 	"net/url"
 	"strings"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // Remote resets and reads a foreign service that somebody else runs, by the same description as the lab's.
@@ -29,7 +29,7 @@ func (f *Foreign) At(base, redis, database string) (*Remote, error) {
 		return nil, text.Of("--redis: want redis://host:port/db").Errorf()
 	} else if redis != "" {
 		password, _ := u.User.Password()
-		at := &localstack.Running{Addr: u.Host}
+		at := &stack.Running{Addr: u.Host}
 		r.lane.laneRedis = node{run: at, password: password, database: strings.Trim(u.Path, "/")}
 	}
 	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
@@ -83,6 +83,6 @@ func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledge
 }
 
 // Read classifies an answer of the service, and takes the order's id from it.
-func (f *Foreign) Read(status int, body []byte) audit.Op {
+func (f *Foreign) Read(status int, body []byte) judge.Op {
 	return f.answer(&http.Response{StatusCode: status}, body)
 }

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"sync"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
 )
 
 // splitRequest reads METHOD PATH [BODY].
@@ -73,25 +73,25 @@ func (f *Foreign) toSend(replica, said string, values map[string]string) (*http.
 
 // answer classifies an answer. Meanings with an expression for the body are tried first, since a service that answers
 // everything with 200 states the outcome only in the body.
-func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
-	op := audit.Op{Outcome: audit.Unknown, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
+func (f *Foreign) answer(res *http.Response, body []byte) judge.Op {
+	op := judge.Op{Outcome: judge.Unknown, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	meanings := []struct {
 		m       Meaning
-		outcome audit.Outcome
-	}{{f.Refused, audit.Refused}, {f.Declined, audit.Declined}, {f.OK, audit.OK}}
+		outcome judge.Outcome
+	}{{f.Refused, judge.Refused}, {f.Declined, judge.Declined}, {f.OK, judge.OK}}
 	for _, strict := range []bool{true, false} {
 		for _, x := range meanings {
-			if (x.m.Body != "") == strict && x.m.fits(res.StatusCode, body) && op.Outcome == audit.Unknown {
+			if (x.m.Body != "") == strict && x.m.fits(res.StatusCode, body) && op.Outcome == judge.Unknown {
 				op.Outcome = x.outcome
 			}
 		}
 	}
 	switch op.Outcome {
-	case audit.OK:
+	case judge.OK:
 		op.OrderID = f.orderIn(body)
-	case audit.Refused:
+	case judge.Refused:
 		op.Code = api.SoldOut
-	case audit.Declined:
+	case judge.Declined:
 		op.Code = api.LockBusy // the judge counts this code to find a product that is stuck
 	default:
 	}

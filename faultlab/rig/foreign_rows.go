@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // row is a row of a source: values by lower-case name; a value without a name has the name "".

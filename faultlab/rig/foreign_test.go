@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // foreignService returns a valid description of a service.
@@ -109,18 +109,18 @@ func TestForeignAnswer(t *testing.T) {
 		f      Foreign
 		status int
 		body   string
-		want   audit.Op
+		want   judge.Op
 	}{
-		"sold":          {f, 200, `{"order_id":17}`, audit.Op{Outcome: audit.OK, OrderID: "17"}},
-		"sold, no JSON": {f, 200, `thanks`, audit.Op{Outcome: audit.OK}},
-		"sold out":      {f, 409, ``, audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
-		"busy":          {f, 423, ``, audit.Op{Outcome: audit.Declined, Code: api.LockBusy}},
-		"an error":      {f, 500, ``, audit.Op{Outcome: audit.Unknown}},
-		"200 sold":      {always200, 200, `{"code":0,"data":{"no":"a1"}}`, audit.Op{Outcome: audit.OK, OrderID: "a1"}},
+		"sold":          {f, 200, `{"order_id":17}`, judge.Op{Outcome: judge.OK, OrderID: "17"}},
+		"sold, no JSON": {f, 200, `thanks`, judge.Op{Outcome: judge.OK}},
+		"sold out":      {f, 409, ``, judge.Op{Outcome: judge.Refused, Code: api.SoldOut}},
+		"busy":          {f, 423, ``, judge.Op{Outcome: judge.Declined, Code: api.LockBusy}},
+		"an error":      {f, 500, ``, judge.Op{Outcome: judge.Unknown}},
+		"200 sold":      {always200, 200, `{"code":0,"data":{"no":"a1"}}`, judge.Op{Outcome: judge.OK, OrderID: "a1"}},
 		"200 sold out": {always200, 200, `{"code":7,"message":"sold out"}`,
-			audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
-		"200 anything":    {always200, 200, `{"code":9}`, audit.Op{Outcome: audit.Declined, Code: api.LockBusy}},
-		"200 without one": {always200, 200, `{"code":0}`, audit.Op{Outcome: audit.OK}},
+			judge.Op{Outcome: judge.Refused, Code: api.SoldOut}},
+		"200 anything":    {always200, 200, `{"code":9}`, judge.Op{Outcome: judge.Declined, Code: api.LockBusy}},
+		"200 without one": {always200, 200, `{"code":0}`, judge.Op{Outcome: judge.OK}},
 	}
 	for name, tt := range tests {
 		got := tt.f.answer(&http.Response{StatusCode: tt.status, Header: http.Header{}}, []byte(tt.body))
@@ -167,9 +167,9 @@ func TestRows(t *testing.T) {
 // order missing.
 func TestNamed(t *testing.T) {
 	t.Parallel()
-	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }
+	ok := func(id, key string) judge.Op { return judge.Op{Outcome: judge.OK, OrderID: id, Key: key} }
 	rows := []api.Order{{OrderID: "a"}, {OrderID: "b"}}
-	got := Named([]audit.Op{ok("", "1"), ok("a", "2"), ok("a", "2"), ok("", "3"), {Outcome: audit.Unknown}}, rows)
+	got := Named([]judge.Op{ok("", "1"), ok("a", "2"), ok("a", "2"), ok("", "3"), {Outcome: judge.Unknown}}, rows)
 	var ids []string
 	for _, op := range got {
 		ids = append(ids, op.OrderID)
@@ -178,7 +178,7 @@ func TestNamed(t *testing.T) {
 	if got[1].Replayed || !got[2].Replayed {
 		t.Errorf("the second answer to a key is a replay, the first is none: %v, %v", got[1].Replayed, got[2].Replayed)
 	}
-	keyed := Named([]audit.Op{ok("", "2"), ok("", "1")}, []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "2"}})
+	keyed := Named([]judge.Op{ok("", "2"), ok("", "1")}, []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "2"}})
 	if keyed[0].OrderID != "b" || keyed[1].OrderID != "a" {
 		t.Errorf("by key: %s, %s, want b, a", keyed[0].OrderID, keyed[1].OrderID)
 	}
@@ -188,25 +188,25 @@ func TestNamed(t *testing.T) {
 // orders than customers. A replay of the same order is one order.
 func TestSoldTwice(t *testing.T) {
 	t.Parallel()
-	is := func(outcome audit.Outcome, id, key string) audit.Op {
-		return audit.Op{Outcome: outcome, OrderID: id, Key: key}
+	is := func(outcome judge.Outcome, id, key string) judge.Op {
+		return judge.Op{Outcome: outcome, OrderID: id, Key: key}
 	}
-	ok := func(id, key string) audit.Op { return is(audit.OK, id, key) }
+	ok := func(id, key string) judge.Op { return is(judge.OK, id, key) }
 	for name, c := range map[string]struct {
-		seen      []audit.Op
+		seen      []judge.Op
 		orders    int
 		two, more bool
 	}{
-		"sold twice":      {[]audit.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
-		"the same order":  {[]audit.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
-		"no answer":       {[]audit.Op{is(audit.Unknown, "", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
-		"nobody repeated": {[]audit.Op{ok("", "1"), ok("", "2")}, 3, false, false},
-		"busy":            {[]audit.Op{is(audit.Declined, "", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
-		"two orders":      {[]audit.Op{ok("a", "1"), ok("c", "2"), ok("b", "1")}, 2, true, false},
-		"a replay":        {[]audit.Op{ok("a", "1"), ok("a", "1"), ok("b", "2")}, 2, false, false},
-		"one has no id":   {[]audit.Op{ok("", "1"), ok("b", "1")}, 1, false, false},
-		"no keys":         {[]audit.Op{ok("a", ""), ok("b", "")}, 1, false, false},
-		"one unknown":     {[]audit.Op{is(audit.Unknown, "a", "1"), ok("b", "1")}, 1, false, false},
+		"sold twice":      {[]judge.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
+		"the same order":  {[]judge.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
+		"no answer":       {[]judge.Op{is(judge.Unknown, "", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
+		"nobody repeated": {[]judge.Op{ok("", "1"), ok("", "2")}, 3, false, false},
+		"busy":            {[]judge.Op{is(judge.Declined, "", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
+		"two orders":      {[]judge.Op{ok("a", "1"), ok("c", "2"), ok("b", "1")}, 2, true, false},
+		"a replay":        {[]judge.Op{ok("a", "1"), ok("a", "1"), ok("b", "2")}, 2, false, false},
+		"one has no id":   {[]judge.Op{ok("", "1"), ok("b", "1")}, 1, false, false},
+		"no keys":         {[]judge.Op{ok("a", ""), ok("b", "")}, 1, false, false},
+		"one unknown":     {[]judge.Op{is(judge.Unknown, "a", "1"), ok("b", "1")}, 1, false, false},
 	} {
 		if two, more := soldTwice(c.seen), moreThanCustomers(c.seen, make([]api.Order, c.orders)); two != c.two ||
 			more != c.more {

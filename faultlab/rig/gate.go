@@ -3,7 +3,7 @@ package rig
 import (
 	"context"
 
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // Gate lets the commands of an actor pass one at a time: it holds each command before the server, and the answer on its

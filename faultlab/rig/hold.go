@@ -12,20 +12,20 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Kind is what a request about a reservation asks for.
-type Kind = audit.HoldKind
+type Kind = judge.HoldKind
 
 // The kinds that the lab asks for. SweepDue is no request: A, which sweeps, is held in a sweep.
 const (
-	Reserve  = audit.Reserve
-	Confirm  = audit.Confirm
-	Cancel   = audit.Cancel
+	Reserve  = judge.Reserve
+	Confirm  = judge.Confirm
+	Cancel   = judge.Cancel
 	SweepDue = Kind("sweep")
 )
 
@@ -46,7 +46,7 @@ func (a About) Units() int64 {
 }
 
 // asks names what a client does, in a story.
-var asks = map[audit.HoldKind]What{"": Asked, audit.Reserve: Reserves, audit.Confirm: Pays, audit.Cancel: Cancels}
+var asks = map[judge.HoldKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays, judge.Cancel: Cancels}
 
 // The lengths of a reservation. Brief ends at once; within Short a request gets to its position, unless the machine is
 // very busy; Long outlasts every schedule.
@@ -67,11 +67,11 @@ type Reservation struct {
 
 // Reserve has an actor make a reservation of one unit, and waits for the answer.
 func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
-	p := s.AskHold(a, audit.Reserve, Reservation{}, length)
+	p := s.AskHold(a, judge.Reserve, Reservation{}, length)
 	if err := p.Wait(ctx); err != nil {
 		return Reservation{}, err
 	}
-	if p.op.Outcome != audit.OK {
+	if p.op.Outcome != judge.OK {
 		return Reservation{}, fmt.Errorf("faultlab: a reservation by %s without any fault: %s %s", s.ask.Mode,
 			p.op.Outcome, p.op.Code)
 	}
@@ -79,14 +79,14 @@ func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Re
 }
 
 // AskHold sends an actor a request about a reservation, or one that makes it, for length. The key of each is new.
-func (s *Scene) AskHold(a *Actor, kind audit.HoldKind, h Reservation, length time.Duration) *Pending {
+func (s *Scene) AskHold(a *Actor, kind judge.HoldKind, h Reservation, length time.Duration) *Pending {
 	ask := s.ask
 	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, length, s.NewKey()
 	return s.begin(a.URL, a, ask)
 }
 
 // AskHoldAgain is AskHold for [Long] with a key that earlier requests may have.
-func (s *Scene) AskHoldAgain(a *Actor, kind audit.HoldKind, h Reservation, key string) *Pending {
+func (s *Scene) AskHoldAgain(a *Actor, kind judge.HoldKind, h Reservation, key string) *Pending {
 	ask := s.ask
 	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, Long, key
 	return s.begin(a.URL, a, ask)
@@ -120,7 +120,7 @@ func (s *Scene) PassDeadline(ctx context.Context, h Reservation) (ended bool, er
 	if err != nil {
 		return false, fmt.Errorf("faultlab: %w", err)
 	}
-	p := s.AskHold(s.Lane.C, audit.Cancel, h, 0)
+	p := s.AskHold(s.Lane.C, judge.Cancel, h, 0)
 	err = p.Wait(ctx)
 	return err == nil && p.hold.Expired, err
 }
@@ -162,7 +162,7 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 func (p *Pending) Made() Reservation { return p.made }
 
 // HoldAbout is Hold for a request about a reservation, or for a sweep, for which it returns no request.
-func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind audit.HoldKind, h Reservation) (*Pending,
+func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind judge.HoldKind, h Reservation) (*Pending,
 	*wire.Hold, error) {
 	if kind == SweepDue {
 		hold, err := s.Sweep(ctx, a, &at)
@@ -189,7 +189,7 @@ var begins = map[string]func(wire.Call) bool{
 	Database: func(c wire.Call) bool {
 		return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
 	},
-	localstack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
+	stack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
 }
 
 // sweeps says whether the actor ends overdue reservations.
@@ -311,14 +311,14 @@ func (s *Scene) reservations(ctx context.Context) (told api.Reservations, err er
 }
 
 // judgeHolds judges a scene of reservations.
-func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
+func (s *Scene) judgeHolds(ctx context.Context) (judge.Report, error) {
 	told, err := s.reservations(ctx)
 	if err != nil {
-		return audit.Report{}, err
+		return judge.Report{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var ops []audit.HoldOp
+	var ops []judge.HoldOp
 	for _, p := range s.ops {
 		ops = append(ops, p.hold)
 	}
@@ -327,7 +327,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 			s.ended = h.State
 		}
 	}
-	return audit.JudgeHolds(&told, ops, "en").Report, nil
+	return judge.JudgeHolds(&told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
@@ -337,13 +337,13 @@ func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
 	if err != nil {
 		return err
 	}
-	return s.AskHold(l.C, audit.Cancel, h, 0).Wait(ctx)
+	return s.AskHold(l.C, judge.Cancel, h, 0).Wait(ctx)
 }
 
 // holdRequest is what a client sends about a reservation.
 func holdRequest(replica string, a Ask) (*http.Request, error) {
 	to, body := fmt.Sprintf("%s/reservations/%s/%s", replica, a.Hold, a.Kind), ""
-	if a.Kind == audit.Reserve {
+	if a.Kind == judge.Reserve {
 		to = replica + "/reserve_stock/" + a.Mode
 		body = fmt.Sprintf(`{"product_id":%d,"hold_ms":%d}`, a.Product, a.For.Milliseconds())
 	}
@@ -351,7 +351,7 @@ func holdRequest(replica string, a Ask) (*http.Request, error) {
 	if err == nil && body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if err == nil && a.Key != "" && a.Kind != audit.Cancel {
+	if err == nil && a.Key != "" && a.Kind != judge.Cancel {
 		req.Header.Set(api.HeaderKey, a.Key)
 	}
 	return req, err
@@ -363,8 +363,8 @@ var ended = []api.Code{api.SoldOut, api.LimitReached, api.ReservationExpired, ap
 
 // holdAnswer reads an answer about a reservation by the contract.
 func holdAnswer(res *http.Response, body []byte, ask Ask) (a answer) {
-	a.op = audit.Op{Outcome: audit.Unknown, Replica: res.Header.Get(api.HeaderReplica)}
-	a.hold = audit.HoldOp{HoldID: ask.Hold, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
+	a.op = judge.Op{Outcome: judge.Unknown, Replica: res.Header.Get(api.HeaderReplica)}
+	a.hold = judge.HoldOp{HoldID: ask.Hold, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	var said struct {
 		api.Reservation
 		Code api.Code `json:"code"`
@@ -376,12 +376,12 @@ func holdAnswer(res *http.Response, body []byte, ask Ask) (a answer) {
 	a.hold.Refund, a.hold.Expired = said.Refund == api.RefundYes, said.State == "expired"
 	switch facts, known := api.Codes[said.Code]; {
 	case res.StatusCode/100 == 2 && said.ReservationID != "":
-		a.op.Outcome, a.hold.HoldID, a.made = audit.OK, said.ReservationID, Reservation{said.ReservationID, said.ExpiresAt}
+		a.op.Outcome, a.hold.HoldID, a.made = judge.OK, said.ReservationID, Reservation{said.ReservationID, said.ExpiresAt}
 	case !known || facts.Happened == api.Unknown:
 	case slices.Contains(ended, said.Code):
-		a.op.Outcome = audit.Refused
+		a.op.Outcome = judge.Refused
 	default:
-		a.op.Outcome = audit.Declined
+		a.op.Outcome = judge.Declined
 	}
 	return a
 }

@@ -8,19 +8,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // What a client sends about a reservation: the key is the payment's id, and a cancel has none.
 func TestHoldRequest(t *testing.T) {
 	t.Parallel()
 	ask := Ask{Mode: "reserve-sql", Product: 101, Hold: "sql-101-x", For: Brief, Key: "k"}
-	for kind, want := range map[audit.HoldKind][3]string{
-		audit.Reserve: {"/reserve_stock/reserve-sql", "k", `{"product_id":101,"hold_ms":100}`},
-		audit.Confirm: {"/reservations/sql-101-x/confirm", "k", ""},
-		audit.Cancel:  {"/reservations/sql-101-x/cancel", "", ""},
+	for kind, want := range map[judge.HoldKind][3]string{
+		judge.Reserve: {"/reserve_stock/reserve-sql", "k", `{"product_id":101,"hold_ms":100}`},
+		judge.Confirm: {"/reservations/sql-101-x/confirm", "k", ""},
+		judge.Cancel:  {"/reservations/sql-101-x/cancel", "", ""},
 	} {
 		ask.Kind = kind
 		req, err := shopRequest("http://a", ask)
@@ -43,23 +43,23 @@ func TestHoldAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		body    string
-		outcome audit.Outcome
-		want    audit.HoldOp
+		outcome judge.Outcome
+		want    judge.HoldOp
 		made    Reservation
 	}{
-		"made": {201, made, audit.OK, audit.HoldOp{HoldID: "sql-1-x"}, Reservation{"sql-1-x", until}},
-		"confirmed": {200, `{"reservation_id":"h","order_id":"o","refund":false}`, audit.OK,
-			audit.HoldOp{HoldID: "h", OrderID: "o"}, Reservation{ID: "h"}},
-		"expired, cancelled after it": {200, `{"reservation_id":"h","state":"expired"}`, audit.OK,
-			audit.HoldOp{HoldID: "h", Expired: true}, Reservation{ID: "h"}},
-		"too late": {410, `{"code":"reservation_expired","refund":true,"state":"expired"}`, audit.Refused,
-			audit.HoldOp{HoldID: "h", Refund: true, Expired: true}, Reservation{}},
-		"sold out": {409, `{"code":"sold_out"}`, audit.Refused, audit.HoldOp{HoldID: "h"}, Reservation{}},
-		"contended": {503, `{"code":"contended","refund":"unknown"}`, audit.Declined, audit.HoldOp{HoldID: "h"},
+		"made": {201, made, judge.OK, judge.HoldOp{HoldID: "sql-1-x"}, Reservation{"sql-1-x", until}},
+		"confirmed": {200, `{"reservation_id":"h","order_id":"o","refund":false}`, judge.OK,
+			judge.HoldOp{HoldID: "h", OrderID: "o"}, Reservation{ID: "h"}},
+		"expired, cancelled after it": {200, `{"reservation_id":"h","state":"expired"}`, judge.OK,
+			judge.HoldOp{HoldID: "h", Expired: true}, Reservation{ID: "h"}},
+		"too late": {410, `{"code":"reservation_expired","refund":true,"state":"expired"}`, judge.Refused,
+			judge.HoldOp{HoldID: "h", Refund: true, Expired: true}, Reservation{}},
+		"sold out": {409, `{"code":"sold_out"}`, judge.Refused, judge.HoldOp{HoldID: "h"}, Reservation{}},
+		"contended": {503, `{"code":"contended","refund":"unknown"}`, judge.Declined, judge.HoldOp{HoldID: "h"},
 			Reservation{}},
-		"unknown": {504, `{"code":"outcome_unknown","refund":"unknown"}`, audit.Unknown, audit.HoldOp{HoldID: "h"},
+		"unknown": {504, `{"code":"outcome_unknown","refund":"unknown"}`, judge.Unknown, judge.HoldOp{HoldID: "h"},
 			Reservation{}},
-		"no JSON": {502, `<html>`, audit.Unknown, audit.HoldOp{HoldID: "h"}, Reservation{}},
+		"no JSON": {502, `<html>`, judge.Unknown, judge.HoldOp{HoldID: "h"}, Reservation{}},
 	} {
 		got := holdAnswer(&http.Response{StatusCode: c.status, Header: http.Header{}}, []byte(c.body), Ask{Hold: "h"})
 		if got.op.Outcome != c.outcome || got.made != c.made || !cmp.Equal(got.hold, c.want) {

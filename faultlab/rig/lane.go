@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // firstProduct is the product of lane 0; each lane has its own product.
@@ -111,7 +111,7 @@ func (l *Lane) startRedis(ctx context.Context, e Equipment) (err error) {
 	case e.Pair != "":
 		return l.startPair(ctx, e)
 	case l.Service.Alone:
-		l.laneRedis, err = l.replaceRedis(ctx, localstack.Redis)
+		l.laneRedis, err = l.replaceRedis(ctx, stack.Redis)
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 			if err := p.Wait(ctx); err != nil {
 				return err
 			}
-			if p.op.Outcome == audit.OK {
+			if p.op.Outcome == judge.OK {
 				l.pace = max(l.pace, time.Since(asked))
 				break
 			}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later.
@@ -23,23 +23,23 @@ import (
 func TestPart(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	cut, other, rival := dial(t, l.A, redlockNode), dial(t, l.A, localstack.Redis), dial(t, l.B, redlockNode)
-	l.A.Part(true, localstack.Redlock)
+	cut, other, rival := dial(t, l.A, redlockNode), dial(t, l.A, stack.Redis), dial(t, l.B, redlockNode)
+	l.A.Part(true, stack.Redlock)
 	cut.send("SET", "k", "v")
 	cut.wantSilence("a command over the cut")
 	for what, c := range map[string]*client{"another service": other, "another actor": rival} {
 		testkit.Is(t, c.do("EXISTS", "k"), "0", "%s: EXISTS", what)
 	}
-	l.A.Part(false, localstack.Redlock)
+	l.A.Part(false, stack.Redlock)
 	if got := dial(t, l.A, redlockNode).do("EXISTS", "k"); got != "0" {
 		t.Errorf("EXISTS after the cut = %q, want 0: the command is lost", got)
 	}
-	l.A.Part(true, localstack.Redis)
+	l.A.Part(true, stack.Redis)
 	l.A.join()
 	if l.A.parted {
 		t.Error("join has left the actor cut off")
 	}
-	if got := dial(t, l.A, localstack.Redis).do("PING"); got != "PONG" {
+	if got := dial(t, l.A, stack.Redis).do("PING"); got != "PONG" {
 		t.Errorf("PING after join = %q", got)
 	}
 }
@@ -48,14 +48,14 @@ func TestPart(t *testing.T) {
 func TestHoldMessage(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	a, b := dial(t, l.A, localstack.Redis), dial(t, l.B, localstack.Redis)
+	a, b := dial(t, l.A, stack.Redis), dial(t, l.B, stack.Redis)
 	for _, c := range []*client{a, b} {
 		if got, want := c.do("SUBSCRIBE", "news"), "subscribe news 1"; got != want {
 			t.Fatalf("SUBSCRIBE = %q, want %q", got, want)
 		}
 	}
-	h := l.A.HoldMessage(localstack.Redis)
-	tell(t, l, localstack.Redis, "PUBLISH", "news", "one")
+	h := l.A.HoldMessage(stack.Redis)
+	tell(t, l, stack.Redis, "PUBLISH", "news", "one")
 	select {
 	case <-h.Reached():
 	case <-time.After(generous):
@@ -70,7 +70,7 @@ func TestHoldMessage(t *testing.T) {
 	if got, err := a.read(generous); got != want {
 		t.Errorf("A reads %q, %v, want %q", got, err, want)
 	}
-	tell(t, l, localstack.Redis, "PUBLISH", "news", "two")
+	tell(t, l, stack.Redis, "PUBLISH", "news", "two")
 	if got, err := a.read(generous); got != "message news two" {
 		t.Errorf("A reads %q, %v, want the second message", got, err)
 	}
@@ -90,7 +90,7 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 		<-turn
 	})
 	s.Lane.Service.Waits, s.Lane.pace = true, mostStill // so that only the held command could block the second request
-	conn = dial(t, s.Lane.B, localstack.Redis)
+	conn = dial(t, s.Lane.B, stack.Redis)
 	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
 	testkit.Must(t, err)
 	second := s.Ask(s.Lane.B, "second")
@@ -132,7 +132,7 @@ func TestSettledBesideKeepAlives(t *testing.T) {
 	t.Parallel()
 	s, turn := besideKeepAlives(t, "BLPOP", "session", "0.01")
 	defer close(turn)
-	conn := dial(t, s.Lane.B, localstack.Redis)
+	conn := dial(t, s.Lane.B, stack.Redis)
 	since := wire.LastID()
 	conn.do("SET", "k", "v")
 	ctx := testkit.Within(t, generous)
@@ -148,16 +148,16 @@ const redlockNode = "redlock 3"
 // serversOnly returns a lane without replicas: Redis and redlockNode are its own, each actor has its proxies.
 func serversOnly(t *testing.T, e Equipment) *Lane {
 	t.Helper()
-	testenv.Installed(t, localstack.Redis)
-	running, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
+	testenv.Installed(t, stack.Redis)
+	running, err := stack.Start(t.Context(), stack.Options{Only: []string{}})
 	testkit.Must(t, err)
 	s := &Servers{Stack: running}
 	testkit.Closes(t, s)
-	for _, name := range []string{localstack.Redis, redlockNode} {
+	for _, name := range []string{stack.Redis, redlockNode} {
 		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",
 			addr: "127.0.0.1:1"})
 	}
-	e.Own = localstack.Redis + "," + redlockNode
+	e.Own = stack.Redis + "," + redlockNode
 	l := &Lane{TTL: time.Second, servers: s, links: s.links}
 	l.Own.lane = l
 	testkit.Must(t, l.Own.start(t.Context(), e))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // Key is a key in the lane's Redis.
@@ -45,7 +45,7 @@ func (l *Lane) space() string { return strings.TrimSuffix(l.prefix(), lockPrefix
 
 // Keys returns the keys of the lane in its Redis, by name. It bypasses the proxies.
 func (l *Lane) Keys(ctx context.Context) ([]Key, error) {
-	to, ok := l.linkTo(localstack.Redis)
+	to, ok := l.linkTo(stack.Redis)
 	if !ok {
 		return nil, errors.New("faultlab: the lane has no Redis")
 	}
@@ -66,7 +66,7 @@ func (l *Lane) Keys(ctx context.Context) ([]Key, error) {
 
 // EndKeys deletes keys of the lane, named as [Lane.Keys] names them, as if their TTL had run out. No clock moves.
 func (l *Lane) EndKeys(ctx context.Context, names ...string) error {
-	to, _ := l.linkTo(localstack.Redis)
+	to, _ := l.linkTo(stack.Redis)
 	for _, name := range names {
 		if _, err := redisDo(ctx, to.addr, passwordOf(to.url), "PEXPIRE", l.space()+name, "0"); err != nil {
 			return err

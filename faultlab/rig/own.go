@@ -12,19 +12,19 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // Own is the lane's own Redis servers, which it may kill, stop and empty; see [Equipment.Own].
 type Own struct {
 	lane    *Lane
-	servers map[string]*node                    // by name
-	back    map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
+	servers map[string]*node               // by name
+	back    map[*stack.Clock]time.Duration // clocks that were set back, and their offset before
 }
 
 // start starts the servers, which replace the shared ones.
 func (o *Own) start(ctx context.Context, e Equipment) error {
-	o.servers, o.back = map[string]*node{}, map[*localstack.Clock]time.Duration{}
+	o.servers, o.back = map[string]*node{}, map[*stack.Clock]time.Duration{}
 	for server := range strings.SplitSeq(e.Own, ",") {
 		i := slices.IndexFunc(o.lane.links, func(x link) bool { return x.server == server })
 		if i < 0 {
@@ -230,7 +230,7 @@ func (s *Servers) Clocks(ctx context.Context) error {
 }
 
 // clock returns a clock for one of a lane's own servers; nil = the equipment has no clocks.
-func (s *Servers) clock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
+func (s *Servers) clock(ctx context.Context, e Equipment, name string) (*stack.Clock, error) {
 	if !e.Clock {
 		return nil, nil //nolint:nilnil // nil = the machine's clock
 	}
@@ -271,7 +271,7 @@ func (o *Own) Jump(ctx context.Context, by time.Duration, servers ...string) err
 }
 
 // clockOf returns the clock of one of the lane's own servers, and a function that asks the server for its time.
-func (o *Own) clockOf(server string) (*localstack.Clock, func(context.Context) (time.Time, error), error) {
+func (o *Own) clockOf(server string) (*stack.Clock, func(context.Context) (time.Time, error), error) {
 	if server == Database && o.lane.SQL.clock != nil {
 		return o.lane.SQL.clock, o.lane.SQL.time, nil
 	}

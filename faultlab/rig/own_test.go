@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
+	"lastitem/stack"
+	"lastitem/testkit"
 )
 
 // A restarted server is empty and has its old address. Clients see at once that their connections have ended, and other
@@ -15,22 +15,22 @@ import (
 func TestOwnServerRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	if got, want := l.Own.Names(), []string{localstack.Redis, redlockNode}; !slices.Equal(got, want) {
+	if got, want := l.Own.Names(), []string{stack.Redis, redlockNode}; !slices.Equal(got, want) {
 		t.Fatalf("OwnServers = %q, want %q", got, want)
 	}
-	before := l.Own.servers[localstack.Redis].run.Addr
-	cut, kept := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
+	before := l.Own.servers[stack.Redis].run.Addr
+	cut, kept := dial(t, l.A, stack.Redis), dial(t, l.A, redlockNode)
 	cut.do("SET", "k", "v")
 	kept.do("SET", "k", "v")
 	l.warm = "any"
-	testkit.Must(t, l.Own.Restart(t.Context(), localstack.Redis))
-	if after := l.Own.servers[localstack.Redis].run.Addr; after != before || l.warm != "" {
+	testkit.Must(t, l.Own.Restart(t.Context(), stack.Redis))
+	if after := l.Own.servers[stack.Redis].run.Addr; after != before || l.warm != "" {
 		t.Errorf("restarted at %s, warm %q, want at %s and no longer warm", after, l.warm, before)
 	}
 	if answer, err := cut.read(generous); err == nil {
 		t.Errorf("the old connection answers %q, want its end", answer)
 	}
-	testkit.Is(t, dial(t, l.A, localstack.Redis).do("EXISTS", "k"), "0", "EXISTS on the restarted server")
+	testkit.Is(t, dial(t, l.A, stack.Redis).do("EXISTS", "k"), "0", "EXISTS on the restarted server")
 	testkit.Is(t, kept.do("EXISTS", "k"), "1", "EXISTS on the other server")
 }
 
@@ -38,15 +38,15 @@ func TestOwnServerRestartsEmpty(t *testing.T) {
 func TestOwnServersAreRestored(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	frozen := dial(t, l.B, localstack.Redis)
-	testkit.Must(t, l.Own.Freeze(localstack.Redis))
+	frozen := dial(t, l.B, stack.Redis)
+	testkit.Must(t, l.Own.Freeze(stack.Redis))
 	frozen.send("PING")
 	frozen.wantSilence("a frozen server")
-	testkit.Must(t, l.Own.Thaw(localstack.Redis))
+	testkit.Must(t, l.Own.Thaw(stack.Redis))
 	if answer, err := frozen.read(generous); answer != "PONG" {
 		t.Errorf("after Thaw: %q, %v, want PONG", answer, err)
 	}
-	testkit.Must(t, l.Own.Freeze(localstack.Redis))
+	testkit.Must(t, l.Own.Freeze(stack.Redis))
 	l.Own.servers[redlockNode].run.Kill()
 	testkit.Must(t, l.Own.restore(t.Context()))
 	for _, server := range l.Own.Names() {
@@ -60,11 +60,11 @@ func TestOwnServerDoesNotRestart(t *testing.T) {
 	l := serversOnly(t, Equipment{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.Own.Restart(gone, localstack.Redis); err == nil {
+	if err := l.Own.Restart(gone, stack.Redis); err == nil {
 		t.Fatal("Restart after the end of its context = nil, want an error")
 	}
 	testkit.Must(t, l.Own.restore(t.Context()))
-	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
+	if got := dial(t, l.A, stack.Redis).do("EXISTS", "k"); got != "0" {
 		t.Errorf("EXISTS after restore = %s, want an answer", got)
 	}
 }
@@ -93,7 +93,7 @@ func TestOutOfGuard(t *testing.T) {
 func TestCloseEndsServers(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}),
+	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: stack.Redis}),
 		l.Own.Freeze(redlockNode)); err != nil {
 		t.Fatal(err)
 	}

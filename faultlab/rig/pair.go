@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Pair is the lane's own Redis master with its replicas.
@@ -272,7 +272,7 @@ func (n node) ended() bool {
 
 // redis returns the lane's own Redis; if it is a pair, the current master.
 func (l *Lane) redis() node {
-	if l.Pair != nil && l.Pair.server == localstack.Redis {
+	if l.Pair != nil && l.Pair.server == stack.Redis {
 		return l.Pair.master
 	}
 	return l.laneRedis

@@ -3,8 +3,8 @@ package rig
 import (
 	"fmt"
 
-	"lastitem/internal/text"
-	"lastitem/internal/wire"
+	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // Cut is where a message is stopped.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It

@@ -13,20 +13,20 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // node is one of a lane's own Redis servers.
 type node struct {
-	run      *localstack.Running
+	run      *stack.Running
 	password string
-	database string           // SELECTed first; "" = 0
-	child    localstack.Child // how to start it again
-	dir      string           // the directory of its data, if it keeps any
+	database string      // SELECTed first; "" = 0
+	child    stack.Child // how to start it again
+	dir      string      // the directory of its data, if it keeps any
 	starts   int
-	young    bool              // started recently: its restart guard may still be on
-	clock    *localstack.Clock // nil = the machine's
+	young    bool         // started recently: its restart guard may still be on
+	clock    *stack.Clock // nil = the machine's
 }
 
 // nodes returns the lane's own Redis servers and its sentinel, whether or not they run.
@@ -54,9 +54,9 @@ func (n node) url() string {
 
 // startRedis starts a Redis that keeps nothing on disk, unless a line of conf says otherwise. It gets the given clock;
 // nil = the machine's.
-func (s *Servers) startRedis(ctx context.Context, name, password string, clock *localstack.Clock, conf ...string) (node,
+func (s *Servers) startRedis(ctx context.Context, name, password string, clock *stack.Clock, conf ...string) (node,
 	error) {
-	path, err := localstack.Find(localstack.Redis)
+	path, err := stack.Find(stack.Redis)
 	if err != nil {
 		return node{}, err
 	}
@@ -76,7 +76,7 @@ func (s *Servers) startRedis(ctx context.Context, name, password string, clock *
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return node{}, err
 	}
-	n.child = localstack.Child{
+	n.child = stack.Child{
 		Name: name,
 		Argv: func(addr string) []string {
 			_, port, _ := net.SplitHostPort(addr)

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack/wire"
 )
 
 // ErrNotReached means that a request ended, or got stuck, before it reached its position.
@@ -25,11 +25,11 @@ var ErrUnserved = errors.New("a server did not answer in time")
 type Pending struct {
 	done    chan struct{}
 	since   int64 // calls with a higher number came after the request
-	op      audit.Op
-	hold    audit.HoldOp // of a request about a reservation
+	op      judge.Op
+	hold    judge.HoldOp // of a request about a reservation
 	made    Reservation  // see Made
 	stuck   bool         // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
-	givenUp *audit.Op    // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
+	givenUp *judge.Op    // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // NewKey returns an idempotency key that no other request of the scene has.
@@ -63,9 +63,9 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	}
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
-	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: ask.Key,
-		Buyer: ask.Buyer, Outcome: audit.Unknown}
-	p.hold = audit.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: audit.Unknown}
+	p.op = judge.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: ask.Key,
+		Buyer: ask.Buyer, Outcome: judge.Unknown}
+	p.hold = judge.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: judge.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
@@ -75,7 +75,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, ask.Key
 		op.Buyer, op.Return = ask.Buyer, int64(s.now())
 		hold.Kind, hold.Call, hold.Return, hold.Outcome, hold.Quantity = ask.Kind, op.Call, op.Return, op.Outcome, 1
-		if ask.Kind == audit.Confirm {
+		if ask.Kind == judge.Confirm {
 			hold.PaymentID = ask.Key
 		}
 		s.mu.Lock()
@@ -89,14 +89,14 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 
 // answer is what came of a request, as the client knows it.
 type answer struct {
-	op   audit.Op
-	hold audit.HoldOp
+	op   judge.Op
+	hold judge.HoldOp
 	made Reservation
 }
 
 // send sends a request and returns what came of it.
 func (s *Scene) send(to string, ask Ask) answer {
-	unknown := answer{op: audit.Op{Outcome: audit.Unknown}, hold: audit.HoldOp{HoldID: ask.Hold}}
+	unknown := answer{op: judge.Op{Outcome: judge.Unknown}, hold: judge.HoldOp{HoldID: ask.Hold}}
 	req, err := s.Lane.Service.Request(to, ask)
 	if err != nil {
 		return unknown
@@ -120,7 +120,7 @@ func (s *Scene) send(to string, ask Ask) answer {
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
 // Op returns the request as the client saw it. Call it after Done is closed.
-func (p *Pending) Op() audit.Op { return p.op }
+func (p *Pending) Op() judge.Op { return p.op }
 
 // Wait waits for the answer.
 func (p *Pending) Wait(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
 	}
 	err := fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
-	if p.op.Outcome == audit.Declined && p.op.Code == api.BackendUnavailable {
+	if p.op.Outcome == judge.Declined && p.op.Code == api.BackendUnavailable {
 		err = fmt.Errorf("%w: %w", err, ErrUnserved)
 	}
 	return nil, err
@@ -221,7 +221,7 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 		if blocked(p) { // by a transaction of the victim
 			return p, s.unserved(ctx, a)
 		}
-		if p.op.Outcome != audit.Declined {
+		if p.op.Outcome != judge.Declined {
 			return p, nil
 		}
 		if time.Now().After(end) {

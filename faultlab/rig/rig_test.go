@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // Where the threads' states cannot be read, a pause fails at once, and says why.
@@ -54,19 +54,19 @@ func TestRestartFrom(t *testing.T) {
 	l := serversOnly(t, Equipment{Conf: "appendonly yes;appendfsync everysec"})
 	length := func() int64 {
 		t.Helper()
-		n, err := l.Own.Logged(t.Context(), localstack.Redis)
+		n, err := l.Own.Logged(t.Context(), stack.Redis)
 		testkit.Must(t, err)
 		return n
 	}
 	empty := length()
-	tell(t, l, localstack.Redis, "SET", "kept", "v")
+	tell(t, l, stack.Redis, "SET", "kept", "v")
 	synced := length()
-	tell(t, l, localstack.Redis, "SET", "lost", "v")
+	tell(t, l, stack.Redis, "SET", "lost", "v")
 	if all := length(); empty >= synced || synced >= all {
 		t.Errorf("Logged = %d, %d, %d after 0, 1 and 2 commands, want more each time", empty, synced, all)
 	}
-	testkit.Must(t, l.Own.RestartFrom(t.Context(), localstack.Redis, synced))
-	if got := tell(t, l, localstack.Redis, "KEYS", "*"); got != "kept" {
+	testkit.Must(t, l.Own.RestartFrom(t.Context(), stack.Redis, synced))
+	if got := tell(t, l, stack.Redis, "KEYS", "*"); got != "kept" {
 		t.Errorf("KEYS = %q after the last command was cut off, want \"kept\"", got)
 	}
 }
@@ -108,7 +108,7 @@ func TestExpire(t *testing.T) {
 		tell(t, l, server, "SET", forever, "a")
 		tell(t, l, server, "SET", others, "a", "PX", "600000")
 	}
-	n, err := l.Expire(t.Context(), localstack.Etcd) // the lane has no etcd, and so no session to end
+	n, err := l.Expire(t.Context(), stack.Etcd) // the lane has no etcd, and so no session to end
 	if err != nil || n != 4 {
 		t.Errorf("Expire = %d, %v, want 4", n, err)
 	}
@@ -130,7 +130,7 @@ func TestExpire(t *testing.T) {
 // until the next reset. No other server's clock moves.
 func TestJump(t *testing.T) {
 	t.Parallel()
-	testenv.Installed(t, localstack.Compiler)
+	testenv.Installed(t, stack.Compiler)
 	l := serversOnly(t, Equipment{Clock: true})
 	lock := func() {
 		for _, server := range l.Own.Names() {
@@ -140,32 +140,32 @@ func TestJump(t *testing.T) {
 	left := func(server string) int { return pttl(t, l, server, "lock") }
 	jump := func(by time.Duration) {
 		t.Helper()
-		testkit.Must(t, l.Own.Jump(t.Context(), by, localstack.Redis))
+		testkit.Must(t, l.Own.Jump(t.Context(), by, stack.Redis))
 	}
 	lock()
 	jump(time.Hour)
-	if here, there := left(localstack.Redis), left(redlockNode); here != -2 || there < 0 {
+	if here, there := left(stack.Redis), left(redlockNode); here != -2 || there < 0 {
 		t.Errorf("PTTL after a jump forward = %d, on another server %d, want no lock (-2), and one there", here, there)
 	}
 	lock()
 	jump(-time.Hour)
-	if here, there := left(localstack.Redis), left(redlockNode); here <= 3600000 || there > 60000 {
+	if here, there := left(stack.Redis), left(redlockNode); here <= 3600000 || there > 60000 {
 		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there",
 			here, there)
 	}
 	for range 2 { // the second time there is nothing to restore
 		testkit.Must(t, l.Own.restoreClocks())
-		if offset := l.Own.servers[localstack.Redis].clock.Offset(); offset != time.Hour {
+		if offset := l.Own.servers[stack.Redis].clock.Offset(); offset != time.Hour {
 			t.Errorf("after restoreClocks the clock is %v ahead, want 1h", offset)
 		}
 	}
-	if here := left(localstack.Redis); here > 60000 {
+	if here := left(stack.Redis); here > 60000 {
 		t.Errorf("PTTL after restoreClocks = %d, want at most a minute", here)
 	}
 }
 
 // judged returns the verdict on a scene in which one of two units was sold and nothing went wrong.
-func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
+func judged(t *testing.T, accuse func(s *Scene)) judge.Report {
 	t.Helper()
 	left := int64(1)
 	l := &Lane{A: &Actor{}, B: &Actor{}, C: &Actor{}, Service: Service{Ledger: func(context.Context, *Lane) (*api.Ledger,
@@ -179,8 +179,8 @@ func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
 	s := &Scene{Lane: l, ask: Ask{Mode: "m", Store: api.SQL, Product: 1}, began: time.Now()}
 	done := make(chan struct{})
 	close(done)
-	s.ops = []*Pending{{done: done, op: audit.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k",
-		Outcome: audit.OK, OrderID: "a", Remaining: &left}}}
+	s.ops = []*Pending{{done: done, op: judge.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k",
+		Outcome: judge.OK, OrderID: "a", Remaining: &left}}}
 	accuse(s)
 	r, err := s.Judge(t.Context())
 	testkit.Must(t, err)
@@ -190,11 +190,11 @@ func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
 // Accuse adds a letter, and its reason, to what the judge finds; without Accuse the judge finds nothing in this scene.
 func TestAccuse(t *testing.T) {
 	t.Parallel()
-	if r := judged(t, func(*Scene) {}); r.Verdict != audit.Exact || r.Found != "" {
+	if r := judged(t, func(*Scene) {}); r.Verdict != judge.Exact || r.Found != "" {
 		t.Errorf("without Accuse: %s %q, want exact: %v %v", r.Verdict, r.Found, r.Violations, r.Missing)
 	}
 	r := judged(t, func(s *Scene) { s.Accuse("X", "nobody woke up") })
-	if r.Verdict != audit.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "),
+	if r.Verdict != judge.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "),
 		"nobody woke up") {
 		t.Errorf("accused of X: %s %q %q, want broken, X and the reason", r.Verdict, r.Found, r.Violations)
 	}
@@ -202,7 +202,7 @@ func TestAccuse(t *testing.T) {
 		s.ops[0].op.OrderID = "lost"
 		s.Accuse("A", "no such order")
 	})
-	if r.Verdict != audit.Broken || strings.Count(r.Found, "A") != 1 {
+	if r.Verdict != judge.Broken || strings.Count(r.Found, "A") != 1 {
 		t.Errorf("accused of A, which the judge has found too: %s %q, want broken, and A once", r.Verdict, r.Found)
 	}
 }
@@ -214,26 +214,26 @@ func TestDecline(t *testing.T) {
 	order := func(key string) api.Order { return api.Order{Key: key, Quantity: 1} }
 	for name, c := range map[string]struct {
 		orders []api.Order
-		want   []audit.Outcome // of an ok, a lost answer, and two stuck requests a and b
+		want   []judge.Outcome // of an ok, a lost answer, and two stuck requests a and b
 	}{
-		"nobody bought": {nil, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined, audit.Declined}},
-		"b bought": {[]api.Order{order("ok"), order("b")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined,
-			audit.Unknown}},
+		"nobody bought": {nil, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined, judge.Declined}},
+		"b bought": {[]api.Order{order("ok"), order("b")}, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined,
+			judge.Unknown}},
 		"by the number": {[]api.Order{order(""), order(""), order("")},
-			[]audit.Outcome{audit.OK, audit.Unknown, audit.Unknown, audit.Declined}},
+			[]judge.Outcome{judge.OK, judge.Unknown, judge.Unknown, judge.Declined}},
 	} {
 		s := &Scene{}
 		for i, key := range []string{"ok", "lost", "a", "b"} {
-			p := &Pending{stuck: i > 1, op: audit.Op{Key: key, Quantity: 1, Outcome: audit.Unknown}}
+			p := &Pending{stuck: i > 1, op: judge.Op{Key: key, Quantity: 1, Outcome: judge.Unknown}}
 			if i == 0 {
-				p.op.Outcome = audit.OK
+				p.op.Outcome = judge.OK
 			}
 			s.ops = append(s.ops, p)
 		}
 		history := s.History()
 		s.decline(history, c.orders)
 		for i, want := range c.want {
-			if history[i].Outcome != want || (want == audit.Declined) != (history[i].Code == api.LockBusy) {
+			if history[i].Outcome != want || (want == judge.Declined) != (history[i].Code == api.LockBusy) {
 				t.Errorf("%s: request %d is %s %q, want %s", name, i, history[i].Outcome, history[i].Code, want)
 			}
 		}
@@ -257,8 +257,8 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 	s := &Scene{Lane: l, ask: Ask{Store: foreignStore}, began: time.Now()}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
-		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1,
-			Key: key, Outcome: audit.OK}})
+		s.ops = append(s.ops, &Pending{op: judge.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1,
+			Key: key, Outcome: judge.OK}})
 	}
 	s.GiveUp(s.ops[0])
 	r, err := s.Judge(t.Context())

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack/wire"
 )
 
 // Stock is what a schedule begins with where it does not say otherwise: enough for all who ask, so that a refusal is
@@ -25,7 +25,7 @@ type Scene struct {
 	since int64 // calls with a higher number belong to the scene
 	keys  int
 
-	resumed time.Duration // when the fault was over; see audit.Input
+	resumed time.Duration // when the fault was over; see judge.Input
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
@@ -64,9 +64,9 @@ func (s *Scene) Over(bound time.Duration) { s.resumed, s.bound = s.now(), bound 
 func (s *Scene) Accuse(letter, why string) { s.accused, s.why = letter, why }
 
 // Judge waits until all is quiet, reads the ledger once and judges.
-func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
+func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	if err := errors.Join(s.Lane.Quiesce(ctx), s.Lane.unread()); err != nil {
-		return audit.Report{}, err
+		return judge.Report{}, err
 	}
 	s.judged = time.Now()
 	if s.ask.About.Kind != "" {
@@ -74,14 +74,14 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	}
 	ledger, err := s.Lane.Ledger(ctx)
 	if err != nil {
-		return audit.Report{}, err
+		return judge.Report{}, err
 	}
 	history := s.History()
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
 		history = Named(history, ledger.Orders)
 	}
-	r := audit.Judge(audit.Input{
+	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
 	})
@@ -94,7 +94,7 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		if !strings.Contains(r.Found, s.accused) {
 			r.Found = strings.TrimSpace(r.Found + " " + s.accused)
 		}
-		r.Verdict, r.Violations = audit.Broken, append(r.Violations, s.why)
+		r.Verdict, r.Violations = judge.Broken, append(r.Violations, s.why)
 	}
 	return r, nil
 }
@@ -111,10 +111,10 @@ func (s *Scene) store(l *api.Ledger) api.Store {
 }
 
 // History is what the clients saw.
-func (s *Scene) History() []audit.Op {
+func (s *Scene) History() []judge.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ops := make([]audit.Op, len(s.ops))
+	ops := make([]judge.Op, len(s.ops))
 	for i, p := range s.ops {
 		ops[i] = p.op
 	}
@@ -122,7 +122,7 @@ func (s *Scene) History() []audit.Op {
 }
 
 // seen returns all answers, including those for which the client no longer waited.
-func (s *Scene) seen() []audit.Op {
+func (s *Scene) seen() []judge.Op {
 	ops := s.History()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,5 +140,5 @@ func (s *Scene) GiveUp(p *Pending) {
 	defer s.mu.Unlock()
 	answered := p.op
 	p.givenUp = &answered
-	p.op.Outcome, p.op.OrderID, p.op.Remaining, p.op.Code = audit.Unknown, "", nil, ""
+	p.op.Outcome, p.op.OrderID, p.op.Remaining, p.op.Code = judge.Unknown, "", nil, ""
 }

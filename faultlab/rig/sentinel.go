@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // sentinel is a redis-sentinel that watches the lane's pair.
@@ -29,7 +29,7 @@ const downAfter = time.Second
 
 // startSentinel starts a sentinel that watches nothing yet.
 func (l *Lane) startSentinel(ctx context.Context) (*sentinel, error) {
-	path, err := localstack.Find(localstack.Redis)
+	path, err := stack.Find(stack.Redis)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (l *Lane) startSentinel(ctx context.Context) (*sentinel, error) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, "bind 127.0.0.1\ndir %q\n", s.dir), 0o600); err != nil {
 		return nil, err
 	}
-	s.child = localstack.Child{
+	s.child = stack.Child{
 		Name: name,
 		Argv: func(addr string) []string {
 			_, port, _ := net.SplitHostPort(addr)

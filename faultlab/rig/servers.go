@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Options says what servers to start.
 type Options struct {
 	// Lanes is how many schemas the database gets, one for each lane.
 	Lanes int
-	// Only selects the stores to start, localstack.Redis and localstack.MySQL; nil = both.
+	// Only selects the stores to start, stack.Redis and stack.MySQL; nil = both.
 	Only []string
-	// Extras are more backends to start: localstack.Redlock, localstack.Etcd, ...
+	// Extras are more backends to start: stack.Redlock, stack.Etcd, ...
 	Extras []string
 	// Binary is the shop; "" is the running program.
 	Binary string
@@ -28,7 +28,7 @@ type Options struct {
 // Servers are the private servers of a lab. All of them are real: an embedded one has no wire, or is not what the
 // claims are about.
 type Servers struct {
-	Stack *localstack.Stack
+	Stack *stack.Stack
 	links []link
 }
 
@@ -49,10 +49,10 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	}
 	only := o.Only
 	if only == nil {
-		only = []string{localstack.Redis, localstack.MySQL}
+		only = []string{stack.Redis, stack.MySQL}
 	}
-	running, err := localstack.Start(ctx, localstack.Options{
-		Backend: localstack.Local, Only: slices.Concat(only, o.Extras),
+	running, err := stack.Start(ctx, stack.Options{
+		Backend: stack.Local, Only: slices.Concat(only, o.Extras),
 		Schemas: schemas, Binary: o.Binary, Log: o.Log,
 		// No schedule here tests durability, and a commit that waits for the disk would slow down all schedules.
 		SQLConf: []string{"--innodb-flush-log-at-trx-commit=0", "--max-connections=2000"},
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	return s, nil
 }
 
-func (s *Servers) add(env string, codec wire.Codec, services ...localstack.Service) {
+func (s *Servers) add(env string, codec wire.Codec, services ...stack.Service) {
 	for _, x := range services {
 		if x.Addr != "" {
 			s.links = append(s.links, link{server: x.Name, env: env, url: x.URL, addr: x.Addr, codec: codec})
@@ -81,7 +81,7 @@ func (s *Servers) add(env string, codec wire.Codec, services ...localstack.Servi
 // Kinds returns the program and version of each server, by name.
 func (s *Servers) Kinds() map[string]string {
 	kinds := map[string]string{}
-	for _, x := range []localstack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Etcd, s.Stack.ZooKeeper, s.Stack.Consul} {
+	for _, x := range []stack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Etcd, s.Stack.ZooKeeper, s.Stack.Consul} {
 		if x.Addr != "" {
 			kinds[x.Name] = x.Kind
 		}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 )
 
 // Service says how to start a replica of a service, send it requests, and read its stock and orders. [Shop] describes
@@ -23,7 +23,7 @@ type Service struct {
 	// Request is what a client sends to a replica.
 	Request func(replica string, a Ask) (*http.Request, error)
 	// Answer reads an answer: the outcome, and what it says about the order.
-	Answer func(res *http.Response, body []byte) audit.Op
+	Answer func(res *http.Response, body []byte) judge.Op
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, l *Lane) (*api.Ledger, error)
 
@@ -81,7 +81,7 @@ type Ask struct {
 	ReserveFirst bool
 
 	// Kind is what this request asks for, about the reservation Hold, or one that it makes, for so long.
-	Kind audit.HoldKind
+	Kind judge.HoldKind
 	Hold string
 	For  time.Duration
 

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // ErrNothing means that the hazard has nothing to strike: the victim has no lock, or has locked no row.
@@ -26,7 +26,7 @@ var ErrNothing = errors.New("faultlab: nothing to strike at")
 // only holder. ErrNothing: there is no session.
 func (l *Lane) EndSession(ctx context.Context, service string) error {
 	end := map[string]func(context.Context, *Lane) (int, error){
-		localstack.Etcd: endEtcd, localstack.Consul: endConsul, localstack.ZooKeeper: endZooKeeper,
+		stack.Etcd: endEtcd, stack.Consul: endConsul, stack.ZooKeeper: endZooKeeper,
 	}
 	if n, err := end[service](ctx, l); n > 0 || err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *Lane) linkTo(server string) (link, bool) {
 
 // endEtcd revokes the leases of the keys with the prefix, through etcd's HTTP gateway, and returns their number.
 func endEtcd(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(localstack.Etcd)
+	to, ok := l.linkTo(stack.Etcd)
 	if !ok {
 		return 0, nil
 	}
@@ -82,7 +82,7 @@ func endEtcd(ctx context.Context, l *Lane) (int, error) {
 
 // endConsul destroys the sessions that hold keys with the prefix, and returns their number.
 func endConsul(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(localstack.Consul)
+	to, ok := l.linkTo(stack.Consul)
 	if !ok {
 		return 0, nil
 	}
@@ -124,11 +124,11 @@ func call(ctx context.Context, method, to string, body, into any) error {
 // endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and
 // password, which the proxy saw.
 func endZooKeeper(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(localstack.ZooKeeper)
+	to, ok := l.linkTo(stack.ZooKeeper)
 	if !ok {
 		return 0, nil
 	}
-	sessions := l.A.proxies[localstack.ZooKeeper].Sessions()
+	sessions := l.A.proxies[stack.ZooKeeper].Sessions()
 	for _, session := range sessions {
 		if err := closeZooKeeper(ctx, to.addr, session); err != nil {
 			return 0, fmt.Errorf("faultlab: end a session of ZooKeeper: %w", err)
@@ -185,7 +185,7 @@ return n`
 
 // Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In
 // every Redis of the lane each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays.
-// In the services, given by their localstack names, A's sessions are ended. No clock moves, neither A's nor a server's.
+// In the services, given by their stack names, A's sessions are ended. No clock moves, neither A's nor a server's.
 // No thread of A may run, and A must be the only holder.
 func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
 	pattern := "*" + strings.TrimSuffix(l.prefix(), lockPrefix) + "*"

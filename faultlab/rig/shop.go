@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 )
 
 // Patience is how long clients wait for an answer, of the service and of its servers. A schedule holds answers for
@@ -128,13 +128,13 @@ func shopRequest(replica string, a Ask) (*http.Request, error) {
 }
 
 // shopAnswer reads an answer by the contract: whatever says nothing about what happened is unknown.
-func shopAnswer(res *http.Response, body []byte) audit.Op {
-	op := audit.Op{Outcome: audit.Unknown, Replica: res.Header.Get(api.HeaderReplica),
+func shopAnswer(res *http.Response, body []byte) judge.Op {
+	op := judge.Op{Outcome: judge.Unknown, Replica: res.Header.Get(api.HeaderReplica),
 		Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	if res.StatusCode == http.StatusOK {
 		var d api.Deduction
 		if json.Unmarshal(body, &d) == nil && d.OrderID != "" {
-			op.Outcome, op.OrderID, op.Remaining = audit.OK, d.OrderID, d.Remaining
+			op.Outcome, op.OrderID, op.Remaining = judge.OK, d.OrderID, d.Remaining
 		}
 		return op
 	}
@@ -146,9 +146,9 @@ func shopAnswer(res *http.Response, body []byte) audit.Op {
 	switch facts, known := api.Codes[p.Code]; {
 	case !known || facts.Happened == api.Unknown:
 	case p.Code == api.SoldOut:
-		op.Outcome = audit.Refused
+		op.Outcome = judge.Refused
 	default:
-		op.Outcome = audit.Declined
+		op.Outcome = judge.Declined
 	}
 	return op
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
+	"lastitem/stack"
+	"lastitem/stack/wire"
 )
 
 // Silence bounds the time for which a lock of a process that was held, and not stopped, may have gone without a
@@ -15,7 +15,7 @@ import (
 // a lock, that is about a third of the TTL. If it is most of a TTL, the lock expired because a process got no processor
 // time, which proves nothing about the mode.
 //
-// services are those on which the lock is, by the names of localstack; of a lock on several servers, a majority must be
+// services are those on which the lock is, by the names of stack; of a lock on several servers, a majority must be
 // renewed. Requests to other servers renew no lock: a process may keep a session with ZooKeeper alive, for another
 // mode, while its lock in Redis expires. See [keeps] for the others. A's lock may have expired before A was held, so
 // its silence begins when it asked; that of a rival, which may have waited for its turn, begins with the last request
@@ -47,7 +47,7 @@ func renewals(calls []wire.Call, servers []string, began time.Time) map[string][
 	}
 	for _, c := range calls {
 		r, may := keeps(c, began)
-		if before, ours := all[c.Server]; may && ours && (c.Server != localstack.ZooKeeper || named[c.Conn]) {
+		if before, ours := all[c.Server]; may && ours && (c.Server != stack.ZooKeeper || named[c.Conn]) {
 			all[c.Server] = append(before, r)
 		}
 	}
@@ -62,14 +62,14 @@ func keeps(c wire.Call, began time.Time) (at span, may bool) {
 	at = span{from: c.Sent.Sub(began), lock: strings.Contains(c.Pattern, lockPrefix), session: true}
 	answered := c.Answered
 	switch c.Server {
-	case localstack.Etcd:
+	case stack.Etcd:
 		may = strings.HasSuffix(c.Pattern, "LeaseKeepAlive")
 		if answered.IsZero() {
 			answered = c.Sent
 		}
-	case localstack.Consul:
+	case stack.Consul:
 		may = strings.Contains(c.Pattern, "/v1/session/renew/")
-	case localstack.ZooKeeper:
+	case stack.ZooKeeper:
 		may = true
 	default:
 		may, at.session = !c.Setup && c.Name == "", false

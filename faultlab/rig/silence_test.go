@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/stack"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
 )
 
 func TestSilence(t *testing.T) {
@@ -92,7 +92,7 @@ func TestSilenceOfTheLocksServers(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
 	s := &Scene{Lane: l, began: time.Now(), since: wire.LastID()}
-	redis, other := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
+	redis, other := dial(t, l.A, stack.Redis), dial(t, l.A, redlockNode)
 	redis.do("EXISTS", "lane1:lock:k")
 	s.Note(l.A, Held, "")
 	for range 20 {
@@ -102,7 +102,7 @@ func TestSilenceOfTheLocksServers(t *testing.T) {
 	s.Note(l.A, Passed, "")
 	all := s.Events()
 	hold := all[1].At - all[0].At
-	if got := s.Silence([]string{localstack.Redis}, true); got < hold {
+	if got := s.Silence([]string{stack.Redis}, true); got < hold {
 		t.Errorf("Silence() of Redis = %v, want at least %v", got, hold)
 	}
 	if got := s.Silence([]string{redlockNode}, true); got >= hold {
@@ -143,7 +143,7 @@ func TestSilenceOfTheLocksSession(t *testing.T) {
 	began := time.Now()
 	const ms = time.Millisecond
 	call := func(conn int64, at time.Duration, pattern string) wire.Call {
-		return wire.Call{Server: localstack.ZooKeeper, Conn: conn, Pattern: pattern, Sent: began.Add(at),
+		return wire.Call{Server: stack.ZooKeeper, Conn: conn, Pattern: pattern, Sent: began.Add(at),
 			Answered: began.Add(at + ms)}
 	}
 	calls := []wire.Call{call(1, 10*ms, "create /lastitem/lane#:lock:zookeeper:{#}/#"), call(2, 50*ms, "ping"),
@@ -152,7 +152,7 @@ func TestSilenceOfTheLocksSession(t *testing.T) {
 		calls = append(calls, call(2, at, "ping"), call(2, at+10*ms, "sync /"))
 	}
 	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
-	asked := map[string]map[string][]span{"A": renewals(calls, []string{localstack.ZooKeeper}, began)}
+	asked := map[string]map[string][]span{"A": renewals(calls, []string{stack.ZooKeeper}, began)}
 	if got, want := silence(held, asked, true), 700*ms; got != want {
 		t.Errorf("silence() = %v, want %v, from the last ping of the lock's session", got, want)
 	}
@@ -167,7 +167,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 		Request: func(replica string, _ Ask) (*http.Request, error) {
 			return http.NewRequest(http.MethodPost, replica, nil)
 		},
-		Answer: func(*http.Response, []byte) audit.Op { return audit.Op{Outcome: audit.OK} },
+		Answer: func(*http.Response, []byte) judge.Op { return judge.Op{Outcome: judge.OK} },
 	}
 	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL
@@ -175,7 +175,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 }
 
 // beforeSet is where B is held, before its only command.
-var beforeSet = Position{Server: localstack.Redis, Pattern: "SET k", Nth: 1, Cut: Command}
+var beforeSet = Position{Server: stack.Redis, Pattern: "SET k", Nth: 1, Cut: Command}
 
 func (s *Scene) happened(what What) bool {
 	return slices.ContainsFunc(s.Events(), func(e Event) bool { return e.What == what })
@@ -186,12 +186,12 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	t.Parallel()
 	var conn *client
 	s := serving(t, func(*Actor) { conn.do("SET", "k", "v") })
-	conn = dial(t, s.Lane.B, localstack.Redis)
+	conn = dial(t, s.Lane.B, stack.Redis)
 	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", generous)
 	if err != nil || p.answered() || !s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it held", err, p.answered(), s.Events())
 	}
-	testkit.Is(t, tell(t, s.Lane, localstack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
+	testkit.Is(t, tell(t, s.Lane, stack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
 	hold.Pass()
 	testkit.Check(t, p.Wait(t.Context()))
 }
@@ -204,7 +204,7 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	if err != nil || !p.answered() || s.happened(Held) {
 		t.Errorf("HoldOrYield = %v, answered %t, held %t; want it answered and not held", err, p.answered(), s.happened(Held))
 	}
-	testkit.Is(t, dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"), "OK", "a later SET")
+	testkit.Is(t, dial(t, s.Lane.B, stack.Redis).do("SET", "k", "v"), "OK", "a later SET")
 	hold.Pass()
 }
 
@@ -219,8 +219,8 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	conn = dial(t, s.Lane.B, localstack.Redis)
-	at := Position{Server: localstack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
+	conn = dial(t, s.Lane.B, stack.Redis)
+	at := Position{Server: stack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
 	_, first, err := s.Hold(t.Context(), s.Lane.B, at, "first", generous)
 	testkit.Must(t, err)
 	first.Pass()
@@ -249,7 +249,7 @@ func besideKeepAlives(t *testing.T, command ...string) (s *Scene, turn chan stru
 	t.Helper()
 	turn, beating := make(chan struct{}), make(chan struct{})
 	s = serving(t, func(*Actor) { <-turn })
-	conn := dial(t, s.Lane.B, localstack.Redis)
+	conn := dial(t, s.Lane.B, stack.Redis)
 	go func() {
 		defer close(beating)
 		for {
@@ -274,7 +274,7 @@ func TestHoldOrYieldYields(t *testing.T) {
 		<-turn
 		conn.do("SET", "k", "v")
 	})
-	conn = dial(t, s.Lane.B, localstack.Redis)
+	conn = dial(t, s.Lane.B, stack.Redis)
 	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", 0)
 	if err != nil || p.answered() || !s.happened(Blocked) || s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it blocked", err, p.answered(), s.Events())

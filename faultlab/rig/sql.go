@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // Database is the name of the SQL server; see [Position].
@@ -20,9 +20,9 @@ const Database = "sql"
 // SQL is the database of a lane: its schema in the shared one, or a database of the lane's own.
 type SQL struct {
 	lane  *Lane
-	db    *sql.DB                // see access
-	run   *localstack.RunningSQL // the lane's own database; nil = the shared one
-	clock *localstack.Clock      // of run; nil = the machine's
+	db    *sql.DB           // see access
+	run   *stack.RunningSQL // the lane's own database; nil = the shared one
+	clock *stack.Clock      // of run; nil = the machine's
 }
 
 // access returns the lab's connection to the lane's schema, which bypasses the proxies.
@@ -53,7 +53,7 @@ func (s *SQL) start(ctx context.Context, e Equipment) error {
 	} else if s.clock != nil {
 		env = s.clock.Env()
 	}
-	own, err := s.lane.servers.Stack.SpawnSQL(ctx, localstack.SQLServer{
+	own, err := s.lane.servers.Stack.SpawnSQL(ctx, stack.SQLServer{
 		Name: name, Schemas: []string{schema(s.lane.number)}, Env: env,
 		// Small, since every lane has one. Durability stays at the default.
 		Conf: append([]string{"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}, strings.Fields(e.SQL)...),
@@ -308,7 +308,7 @@ func (s *SQL) SetFence(ctx context.Context, token int64) error {
 		s.lane.Product()); err != nil {
 		return fmt.Errorf("faultlab: %w", err)
 	}
-	_, err = s.lane.Own.Tell(ctx, localstack.Redis, "SET", s.fenceKey(), strconv.FormatInt(token, 10))
+	_, err = s.lane.Own.Tell(ctx, stack.Redis, "SET", s.fenceKey(), strconv.FormatInt(token, 10))
 	return err
 }
 
@@ -316,7 +316,7 @@ func (s *SQL) SetFence(ctx context.Context, token int64) error {
 // seen that token, and the stock is unchanged. It returns ErrNothing if no token was granted, the row has seen a higher
 // one, or another transaction has locked the row.
 func (s *SQL) WriteFence(ctx context.Context) error {
-	to, _ := s.lane.linkTo(localstack.Redis)
+	to, _ := s.lane.linkTo(stack.Redis)
 	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", s.fenceKey())
 	if err != nil {
 		return err

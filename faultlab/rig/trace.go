@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/wire"
+	"lastitem/judge"
+	"lastitem/stack/wire"
 )
 
 // Path is a request without any fault: its commands, each as the position before it.
@@ -76,7 +76,7 @@ func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, erro
 		return false, err
 	}
 	a, held, err := s.Hold(ctx, l.A, at, s.NewKey(), 0)
-	if errors.Is(err, ErrNotReached) && a.answered() && a.Op().Outcome == audit.OK {
+	if errors.Is(err, ErrNotReached) && a.answered() && a.Op().Outcome == judge.OK {
 		return true, l.Quiesce(ctx) // this time the step came after the answer
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return nil, 0, err
 	}
 	took = time.Duration(a.op.Return - a.op.Call)
-	if op := a.Op(); op.Outcome != audit.OK && !ask.About.Overdue {
+	if op := a.Op(); op.Outcome != judge.OK && !ask.About.Overdue {
 		return nil, 0, fmt.Errorf("faultlab: a request to %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
 	}
 	calls, err := l.settled(ctx, l.A, a.since)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/wire"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack/wire"
 )
 
 // Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while,
@@ -152,13 +152,13 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 
 // decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an
 // order with their key shows that they did or, where no order shows a key, more orders than answers.
-func (s *Scene) decline(history []audit.Op, orders []api.Order) {
+func (s *Scene) decline(history []judge.Op, orders []api.Order) {
 	sold, keyed, spare := map[string]bool{}, false, len(orders)
 	for _, o := range orders {
 		sold[o.Key], keyed = true, keyed || o.Key != ""
 	}
 	for i, op := range history {
-		if op.Outcome == audit.OK && !op.Replayed || op.Outcome == audit.Unknown && !s.ops[i].stuck {
+		if op.Outcome == judge.OK && !op.Replayed || op.Outcome == judge.Unknown && !s.ops[i].stuck {
 			spare--
 		}
 	}
@@ -168,7 +168,7 @@ func (s *Scene) decline(history []audit.Op, orders []api.Order) {
 		case !keyed && spare > 0:
 			spare--
 		default:
-			history[i].Outcome, history[i].Code = audit.Declined, api.LockBusy
+			history[i].Outcome, history[i].Code = judge.Declined, api.LockBusy
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Lesson is a mode that the reader tries to break.

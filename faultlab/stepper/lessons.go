@@ -1,9 +1,9 @@
 package stepper
 
 import (
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // lessons lists all lessons, the easiest first.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // A move is the letter of a client, "a" or "b", followed by the action; or expire.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
 )
 
 // play is the part of a schedule that has been played.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
 )
 
 // State is the state to which a schedule has led.

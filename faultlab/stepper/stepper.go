@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/localstack"
+	"lastitem/stack"
 )
 
 // Options configures a [Stepper].
@@ -199,7 +199,7 @@ func (s *Stepper) start() error {
 	if err != nil {
 		return err
 	}
-	binary := cmp.Or(s.options.Binary, os.Getenv(localstack.EnvBinary), self)
+	binary := cmp.Or(s.options.Binary, os.Getenv(stack.EnvBinary), self)
 	if s.servers, err = rig.Start(ctx, rig.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // binaries is the directory of the shop of this module, once shop has built it.
@@ -45,7 +45,7 @@ var shop = sync.OnceValues(func() (string, error) {
 // opened returns a stepper on the shop of this module.
 func opened(t *testing.T, o Options) *Stepper {
 	t.Helper()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	testenv.Installed(t, stack.Redis, stack.MySQL)
 	var err error
 	if o.Binary, err = shop(); err != nil {
 		t.Fatal(err)

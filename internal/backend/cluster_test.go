@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // A client of a cluster whose master is gone asks the others who has the slots now. Both servers here say that they

@@ -18,8 +18,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // address is where a database is found: a name, or a proxy, that a failover points at another server. Connections that

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // A node of Galera whose reads may be old is warned of, unless the address says that they wait.

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // An answer that has arrived is read although its time is over, as it is after a pause of the process.

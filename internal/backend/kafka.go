@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further

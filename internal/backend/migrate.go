@@ -16,8 +16,8 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/sqlite"
-	"lastitem/internal/text"
 	"lastitem/migrations"
+	"lastitem/say/text"
 )
 
 // Migration is one numbered file of package migrations.

@@ -15,9 +15,9 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/text"
+	"lastitem/say/text"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // dialects are the databases that the tests run on.

@@ -21,10 +21,10 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"lastitem/internal/redact"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for Sentinels: see

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestOpenRedis(t *testing.T) {

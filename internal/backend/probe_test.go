@@ -14,8 +14,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // probing is a set that is closed with the test, and well.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // ErrRights says that a server has refused an account: a wrong password, or a right that it lacks. Trying again is of

@@ -24,9 +24,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"lastitem/internal/redact"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // The services that the locks of some modes stand on; in etcd stock may live as well.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

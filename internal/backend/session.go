@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sessionNeeds is what the statements of the shop need of a session of MySQL, whatever the defaults of its server are.

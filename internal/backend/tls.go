@@ -9,7 +9,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // The parameters of an address that name PEM files: the CAs to trust instead of the system's, and a client certificate

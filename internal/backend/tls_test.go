@@ -20,8 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // authority signs certificates, and writes them as PEM files below dir.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
 )
 

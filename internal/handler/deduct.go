@@ -10,7 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"

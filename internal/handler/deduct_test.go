@@ -14,11 +14,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func TestDeductionAnswer(t *testing.T) {

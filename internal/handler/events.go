@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 var errTooManyWatchers = errors.New("handler: GET /events has as many readers as it takes")

@@ -3,8 +3,8 @@ package handler
 import (
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // explanation is the body of GET /problems/{code}, to which the type of each problem points.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 )
 

@@ -14,11 +14,11 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
-	"lastitem/internal/api"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // fakeShop has the real registry and answers as it is told; what it is not told succeeds.

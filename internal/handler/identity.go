@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"regexp"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/step"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
 )
 

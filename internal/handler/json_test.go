@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // walk lists what is in a value: names, values, and the brackets of what is nested.

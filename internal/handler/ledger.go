@@ -7,11 +7,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/judge"
 )
 
 // orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete
@@ -92,8 +92,8 @@ func (h *Handler) down(c *gin.Context, l shop.Ledger) error {
 // the overall verdict.
 type audits struct {
 	ProductID int64          `json:"product_id"`
-	Verdict   audit.Verdict  `json:"verdict"`
-	Reports   []audit.Report `json:"reports"`
+	Verdict   judge.Verdict  `json:"verdict"`
+	Reports   []judge.Report `json:"reports"`
 }
 
 // audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged
@@ -117,21 +117,21 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	facts := h.books.page(id, l, true, time.Now())
 	body := audits{ProductID: id}
 	for _, store := range api.Stores {
-		of := func(r audit.Report) bool { return r.Store == store }
+		of := func(r judge.Report) bool { return r.Store == store }
 		if _, down := facts.Unavailable[store]; down {
-			body.Reports = append(body.Reports, audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: lang}))
+			body.Reports = append(body.Reports, judge.Judge(judge.Input{Store: store, Ledger: &facts, Lang: lang}))
 		} else if i := slices.IndexFunc(reports, of); i >= 0 {
 			body.Reports = append(body.Reports, reports[i])
 		}
 	}
-	body.Verdict = audit.Overall(body.Reports)
+	body.Verdict = judge.Overall(body.Reports)
 	h.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
 	return h.send(c, body)
 }
 
 // settled judges each store of a product that may be being sold. If the request's time ends after a look, the last
 // whole one counts.
-func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report,
+func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []judge.Report,
 	err error) {
 	if err := b.audits.enter(ctx); err != nil {
 		return l, nil, err
@@ -139,8 +139,8 @@ func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledg
 	defer b.audits.leave()
 	ctx, cancel := context.WithTimeout(ctx, shop.AuditLimit) // for all looks together
 	defer cancel()
-	reports, err = audit.Watch(ctx, func() ([]audit.Report, error) {
-		var look []audit.Report // after an error it may still be written
+	reports, err = judge.Watch(ctx, func() ([]judge.Report, error) {
+		var look []judge.Report // after an error it may still be written
 		ledger, err := b.Audit(ctx, id, func(store stock.Store, snap *ledger.Snapshot) error {
 			r, err := b.judge(id, store, snap, lang)
 			if err == nil {
@@ -164,20 +164,20 @@ func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledg
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
-func (b *books) judge(id int64, store stock.Store, snap *ledger.Snapshot, lang string) (audit.Report, error) {
+func (b *books) judge(id int64, store stock.Store, snap *ledger.Snapshot, lang string) (judge.Report, error) {
 	facts := b.page(id, shop.Ledger{Facts: map[stock.Store]ledger.Facts{store: snap.Facts}}, true, time.Now())
-	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
+	t := judge.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
 		if err := snap.Keys(each(func(k *ledger.KeyRow) { t.Key(keyRow(*k)) })); err != nil {
-			return audit.Report{}, err
+			return judge.Report{}, err
 		}
 	}
 	if err := snap.Orders(each(func(o *ledger.Order) { t.Order(order(store, *o)) })); err != nil {
-		return audit.Report{}, err
+		return judge.Report{}, err
 	}
 	if t.Disputed() {
 		if err := snap.Orders(each(func(o *ledger.Order) { t.Witness(order(store, *o)) })); err != nil {
-			return audit.Report{}, err
+			return judge.Report{}, err
 		}
 	}
 	return t.Report(), nil

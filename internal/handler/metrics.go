@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/step"
+	"lastitem/judge"
 )
 
 // Pool is one connection pool at one moment.
@@ -90,7 +90,7 @@ func newMetrics(o Options) (*metrics, error) {
 	if o.PoolStats != nil {
 		err = errors.Join(err, o.Registry.Register(pools(o.PoolStats)))
 	}
-	for _, v := range []audit.Verdict{audit.Exact, audit.Broken, audit.Inconclusive, audit.Vacuous} {
+	for _, v := range []judge.Verdict{judge.Exact, judge.Broken, judge.Inconclusive, judge.Vacuous} {
 		m.audits.WithLabelValues(string(v)) // at 0: a rate needs a first value
 	}
 	m.page = gin.WrapH(promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
@@ -141,16 +141,16 @@ func (m *metrics) observe(path string, out outcome, took time.Duration) {
 }
 
 // result folds the codes into what a client knows after the answer; times of different results are never averaged.
-func result(code api.Code) audit.Outcome {
+func result(code api.Code) judge.Outcome {
 	switch {
 	case code == "":
-		return audit.OK
+		return judge.OK
 	case code == api.SoldOut:
-		return audit.Refused
+		return judge.Refused
 	case api.Codes[code].Happened == api.Unknown:
-		return audit.Unknown
+		return judge.Unknown
 	}
-	return audit.Declined
+	return judge.Declined
 }
 
 // scrape serves GET /metrics, in the format and the compression that the scraper asks for.

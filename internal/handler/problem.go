@@ -11,9 +11,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 )
 

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"lastitem/internal/api"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func decode(t testing.TB, body string, v any) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -13,12 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -219,7 +219,7 @@ func TestAStoreThatCannotBeRead(t *testing.T) {
 	var j audits
 	decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &j)
 	for _, r := range j.Reports {
-		if r.Store == "sql" && r.Verdict != audit.Inconclusive {
+		if r.Store == "sql" && r.Verdict != judge.Inconclusive {
 			t.Errorf("verdict on the store that cannot be read = %s", r.Verdict)
 		}
 	}
@@ -246,7 +246,7 @@ func TestAudit(t *testing.T) {
 	if got.ProductID != 101 || len(got.Reports) != 2 || got.Reports[0].Store != "redis" || got.Reports[1].Store != "sql" {
 		t.Errorf("audit = %+v", got)
 	}
-	testkit.Is(t, got.Verdict, audit.Overall(got.Reports), "verdict")
+	testkit.Is(t, got.Verdict, judge.Overall(got.Reports), "verdict")
 }
 
 // An order that repeats a key after the key's retention is a new request's, and one that repeats it earlier charges
@@ -262,8 +262,8 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 		l.Facts[stock.SQL] = sql
 		return l, nil
 	}
-	for keep, want := range map[time.Duration]audit.Verdict{0: audit.Broken, 24 * time.Hour: audit.Broken,
-		time.Hour: audit.Exact, time.Minute: audit.Exact} {
+	for keep, want := range map[time.Duration]judge.Verdict{0: judge.Broken, 24 * time.Hour: judge.Broken,
+		time.Hour: judge.Exact, time.Minute: judge.Exact} {
 		h := newHandler(t, &fakeShop{ledger: twice, keepKeys: keep})
 		var got audits
 		decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &got)
@@ -273,7 +273,7 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 		if l.KeepKeysMS != keep.Milliseconds() {
 			t.Errorf("keys kept for %s: keep_keys_ms = %d", keep, l.KeepKeysMS)
 		}
-		if r := audit.Overall(audit.JudgeLedger(&l, "en")); r != want {
+		if r := judge.Overall(judge.JudgeLedger(&l, "en")); r != want {
 			t.Errorf("keys kept for %s: the ledger is %s, want %s", keep, r, want)
 		}
 	}
@@ -287,14 +287,14 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 		name  string
 		reads int64 // without the order; the next has it; -1: one unit is always without its order
 		sold  int64 // units of the order
-		want  audit.Verdict
+		want  judge.Verdict
 		again bool
 	}{
-		{"written at once", 0, 1, audit.Exact, false},
-		{"written later", 2, 1, audit.Exact, true},
-		{"never written", math.MaxInt64, 1, audit.Broken, true},
-		{"oversold", 0, 2, audit.Broken, false},
-		{"always another", -1, 1, audit.Inconclusive, true},
+		{"written at once", 0, 1, judge.Exact, false},
+		{"written later", 2, 1, judge.Exact, true},
+		{"never written", math.MaxInt64, 1, judge.Broken, true},
+		{"oversold", 0, 2, judge.Broken, false},
+		{"always another", -1, 1, judge.Inconclusive, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

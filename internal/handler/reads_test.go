@@ -16,12 +16,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 func TestMetrics(t *testing.T) {
@@ -93,11 +93,11 @@ func TestMetrics(t *testing.T) {
 
 func TestResultOfEveryCode(t *testing.T) {
 	t.Parallel()
-	want := map[api.Code]audit.Outcome{"": audit.OK, api.SoldOut: audit.Refused, api.OutcomeUnknown: audit.Unknown,
-		api.Internal: audit.Unknown}
+	want := map[api.Code]judge.Outcome{"": judge.OK, api.SoldOut: judge.Refused, api.OutcomeUnknown: judge.Unknown,
+		api.Internal: judge.Unknown}
 	for code := range api.Codes {
 		if _, ok := want[code]; !ok {
-			want[code] = audit.Declined
+			want[code] = judge.Declined
 		}
 	}
 	for code, w := range want {

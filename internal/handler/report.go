@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // levels says how loudly the cause of a code is logged; the others are normal: the client's mistakes, and what the lab

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows

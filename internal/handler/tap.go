@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // Header values, shared by all responses and never changed: setting them allocates nothing.

@@ -17,7 +17,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func TestTemplateFillsItsGaps(t *testing.T) {

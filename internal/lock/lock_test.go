@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // These tests check the times of a session in a bubble; the tests of the locks check them with servers.

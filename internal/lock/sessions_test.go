@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // However many cleanups fail, and however slowly, every renewal is sent in time.

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 var (

@@ -17,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)

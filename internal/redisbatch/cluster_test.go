@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // clusterClient returns a client on a cluster of two masters, and the round trips of its nodes.

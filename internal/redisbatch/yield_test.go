@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/testenv"
 )
 
 // onSend is a client hook that answers each command after it has called f.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // mistakes collects errors about settings.

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/judge"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -72,14 +72,14 @@ func TestKeyAfterItsRetention(t *testing.T) {
 				t.Fatal(err)
 			}
 			var a struct {
-				Verdict audit.Verdict
-				Reports []audit.Report
+				Verdict judge.Verdict
+				Reports []judge.Report
 			}
 			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK)),
 				&a); err != nil {
 				t.Fatal(err)
 			}
-			if len(l.Orders) != 2 || l.Orders[0].Key != l.Orders[1].Key || a.Verdict != audit.Exact {
+			if len(l.Orders) != 2 || l.Orders[0].Key != l.Orders[1].Key || a.Verdict != judge.Exact {
 				t.Errorf("%d orders, and the audit is %s: %+v; want 2 of one key, and EXACT", len(l.Orders), a.Verdict, a.Reports)
 			}
 		})

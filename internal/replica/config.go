@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/redact"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/say/redact"
 )
 
 // Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it.

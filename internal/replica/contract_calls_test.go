@@ -17,8 +17,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/testkit"
 )
 
 // A call is one generated request: one that the document allows, or one with a single fault.

@@ -16,9 +16,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // A finding is an answer that breaks a rule of the contract.

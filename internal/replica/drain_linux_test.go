@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // Between turnAway and the closing no connection is made that the closing would reset, and none that was made before is

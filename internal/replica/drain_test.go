@@ -16,8 +16,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // The log names the migrations that were applied before the replica listened.

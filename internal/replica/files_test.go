@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // Each secret can be read from a file instead; a file that is missing or empty, and a value given twice, are errors

@@ -16,20 +16,20 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // An etcd that has no space left answers reads and refuses writes: that costs the modes that need it, at once and by
 // name, and no other; and they come back without a restart when somebody has made space and ended the alarm.
 func TestFullEtcd(t *testing.T) {
 	t.Parallel()
-	etcd := testenv.OwnWith(t, localstack.Options{EtcdArgs: []string{"--quota-backend-bytes=4194304"}},
-		localstack.Etcd).Etcd
+	etcd := testenv.OwnWith(t, stack.Options{EtcdArgs: []string{"--quota-backend-bytes=4194304"}},
+		stack.Etcd).Etcd
 	r := openWithServices(t, Config{Etcd: etcd.URL})
 	modes := []string{"etcd", "etcd-txn"}
 	for _, mode := range modes {

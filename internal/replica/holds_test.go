@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // onHolds runs a test against each mode that holds exactly, on embedded servers.

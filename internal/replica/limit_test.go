@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/testenv"
 )
 
 // A buyer gets as many units as the limit allows, however many requests come at once; a return gives room, and a key

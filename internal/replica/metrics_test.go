@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be

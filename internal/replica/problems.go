@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // problemListener converts the errors that net/http answers on its own, before a handler runs, to problems: a malformed

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/localstack"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/contract/api"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // serveRaw serves h as 'shop serve' and 'shop balance' do, and returns a function that sends bytes and reads one
@@ -51,7 +51,7 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 	t.Cleanup(r.Close)
 	testkit.Must(t, r.Shop.SetStock(t.Context(), 101, 100, 0))
 	addr, direct := serveRaw(t, r, "1")
-	_, balanced := serveRaw(t, localstack.NewBalancer([]string{addr}), "")
+	_, balanced := serveRaw(t, stack.NewBalancer([]string{addr}), "")
 	const line, host = "POST /deduct_stock/lua-lock?product_id=101 HTTP/1.1\r\n", "Host: localhost\r\n"
 	for _, tt := range []struct {
 		name, request string

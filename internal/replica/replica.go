@@ -24,7 +24,7 @@ import (
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Options is what a replica is made of besides its settings.

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // quiet are options without a log.

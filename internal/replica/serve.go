@@ -13,7 +13,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the

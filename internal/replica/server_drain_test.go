@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // A server that shuts down answers every request that a client could still send: it resets no connection that only the

@@ -14,8 +14,8 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"lastitem/internal/redact"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.

@@ -25,9 +25,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"lastitem/internal/redact"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/redact"
+	"lastitem/say/text"
 )
 
 // queued is the length of the queue: how many deductions may wait until their spans are created.

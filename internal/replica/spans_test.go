@@ -21,7 +21,7 @@ import (
 
 	"lastitem/internal/replica"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // fakeCollector keeps the spans that it receives.

@@ -7,7 +7,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // newSpans starts the export of traces; nil where no collector was named.

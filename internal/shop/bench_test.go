@@ -7,9 +7,9 @@ import (
 
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // The cost of the deadline for a request: a goroutine and a timer.

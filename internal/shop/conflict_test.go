@@ -19,8 +19,8 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // scripted is a MySQL that takes every statement, and answers its first COMMITs, and packets with one, with these

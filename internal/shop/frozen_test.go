@@ -19,9 +19,9 @@ import (
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // brokenLease cannot be given up, as when its server has died.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // service is a lock service, and a lease on it, that may hang or refuse.

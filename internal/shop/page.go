@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )

@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // Once a product is sold out, a refusal needs neither the lock nor the row, which somebody else holds here; and what is

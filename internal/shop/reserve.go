@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // engine makes a lock engine for one test on a set of backends.

@@ -16,9 +16,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // The mode belongs to the payload of a key: another mode neither replays the answer nor sells.

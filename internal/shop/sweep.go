@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )

@@ -14,7 +14,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/sqlite"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // open opens a pool on a file, closed with the test.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 func TestStreamCarriesToItsReaders(t *testing.T) {

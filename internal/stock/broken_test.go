@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/judge"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the
@@ -72,7 +72,7 @@ func TestLeaseTimeOversells(t *testing.T) {
 		t.Run(c.mode+" "+c.lease.String(), func(t *testing.T) {
 			t.Parallel()
 			r := h.Load(t, leaseLoad(c.mode, c.store, c.lease))
-			if finding, why := audit.Check(r, c.claim); finding != audit.Confirmed {
+			if finding, why := judge.Check(r, c.claim); finding != judge.Confirmed {
 				t.Errorf("claim %q: %s, want confirmed:\n\t%s\n%s", c.claim, finding, stocktest.Lines(why), r.Text("en"))
 			}
 		})

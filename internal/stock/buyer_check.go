@@ -3,10 +3,10 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // buyerCheck keeps to a limit per buyer as most code does: it counts what the buyer has ordered, compares, and then

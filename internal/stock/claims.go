@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"lastitem/docs"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Doc returns the essay of a mode in both languages, Markdown: its page in docs/modes, without the generated blocks.

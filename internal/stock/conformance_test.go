@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/audit"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/judge"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -91,8 +91,8 @@ func TestGuardedModesMix(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			r := audit.Judge(audit.Input{Store: "sql", Ledger: h.Ledger(t, product)})
-			if r.Verdict != audit.Exact {
+			r := judge.Judge(judge.Input{Store: "sql", Ledger: h.Ledger(t, product)})
+			if r.Verdict != judge.Exact {
 				t.Errorf("several guarded modes on one product: %s\n%s", r.Verdict, r.Text("en"))
 			}
 		})

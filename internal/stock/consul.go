@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // consul gives a key to one session at a time. A session that is not renewed ends, and then nobody can acquire its keys
 // during the lock-delay. So a holder that is merely slow learns of the loss before a rival enters. That narrows the

@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"

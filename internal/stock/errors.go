@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/store"

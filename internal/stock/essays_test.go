@@ -10,9 +10,9 @@ import (
 	"testing"
 	"unicode"
 
-	"lastitem/internal/audit"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // Mermaid draws each diagram for the documentation, and so knows its statements. It takes "#" for a comment and ";" for
@@ -88,7 +88,7 @@ func TestDiagrams(t *testing.T) {
 				t.Errorf("%s.mmd: %s", m.Name, fault)
 			}
 		}
-		if outcomes := fmt.Sprint(m.Claims); d.Break != "" && !strings.ContainsAny(outcomes, audit.Letters) {
+		if outcomes := fmt.Sprint(m.Claims); d.Break != "" && !strings.ContainsAny(outcomes, judge.Letters) {
 			t.Errorf("%s has a diagram that breaks it, and nothing in %s breaks it", m.Name, outcomes)
 		}
 	}

@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // etcd puts a key under a lease that its process keeps alive; the key with the lowest creation revision holds the lock,
 // and each of the others watches the one right before it. The revision is a fencing token that consensus counts. This

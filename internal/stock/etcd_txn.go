@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // fair is the lock engine without the shortcut of handoff: every request queues in Redis, and the requests of all

@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // fencingRead shows the row its token before it reads: from then on every older holder is refused, whether its

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned

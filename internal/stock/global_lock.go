@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as correct as

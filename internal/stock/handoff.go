@@ -5,7 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock

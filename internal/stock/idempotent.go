@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one

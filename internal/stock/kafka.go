@@ -3,9 +3,9 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // kafka puts the queue outside the process. The request is a record in the partition of its product; the replica that

@@ -7,8 +7,8 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // held is a deduction of one unit that is stopped at a step.

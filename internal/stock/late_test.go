@@ -15,10 +15,10 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 func gateOf(t *testing.T, address string, codec wire.Codec) *wire.Proxy {

@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // lockInTx is mutex-in-tx with Redisson's lock instead of the mutex: the most common bug in published code that looks

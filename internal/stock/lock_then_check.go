@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That detects every loss except one between

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // multiLock locks every product of a cart before it reads the first. All requests take the locks in the same order: in

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/judge"
+	"lastitem/testkit/stocktest"
 )
 
 // deductor makes a function a Deductor.
@@ -152,18 +152,18 @@ func TestMutantsAreRejected(t *testing.T) {
 		mutant  func(stock.Deps) stock.Deductor
 		at      stock.Store
 		twice   bool
-		verdict audit.Verdict
+		verdict judge.Verdict
 		found   string
 	}{
-		"none":                  {"lease-seq", guarded{}.in, stock.SQL, false, audit.Exact, ""},
-		"affected rows ignored": {"lease-seq", guarded{ignoreRefusal: true}.in, stock.SQL, false, audit.Broken, "O"},
-		"ack before commit":     {"lease-seq", guarded{rollBack: true}.in, stock.SQL, false, audit.Broken, "A"},
-		"no order":              {"lease-seq", guarded{noOrder: true}.in, stock.SQL, false, audit.Broken, "LA"},
-		"sells nothing":         {"lease-seq", sellsNothing, stock.SQL, false, audit.Broken, ""},
-		"stuck":                 {"lease-seq", stuck(), stock.SQL, false, audit.Broken, "X"},
-		"charges twice":         {"lease-seq", guarded{chargeTwice: true}.in, stock.SQL, false, audit.Broken, "D"},
-		"charges a repetition":  {"lease-seq", guarded{}.in, stock.SQL, true, audit.Broken, "D"},
-		"replays another order": {"idempotent", wrongReplay, stock.SQL, true, audit.Broken, "A"},
+		"none":                  {"lease-seq", guarded{}.in, stock.SQL, false, judge.Exact, ""},
+		"affected rows ignored": {"lease-seq", guarded{ignoreRefusal: true}.in, stock.SQL, false, judge.Broken, "O"},
+		"ack before commit":     {"lease-seq", guarded{rollBack: true}.in, stock.SQL, false, judge.Broken, "A"},
+		"no order":              {"lease-seq", guarded{noOrder: true}.in, stock.SQL, false, judge.Broken, "LA"},
+		"sells nothing":         {"lease-seq", sellsNothing, stock.SQL, false, judge.Broken, ""},
+		"stuck":                 {"lease-seq", stuck(), stock.SQL, false, judge.Broken, "X"},
+		"charges twice":         {"lease-seq", guarded{chargeTwice: true}.in, stock.SQL, false, judge.Broken, "D"},
+		"charges a repetition":  {"lease-seq", guarded{}.in, stock.SQL, true, judge.Broken, "D"},
+		"replays another order": {"idempotent", wrongReplay, stock.SQL, true, judge.Broken, "A"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,14 +172,14 @@ func TestMutantsAreRejected(t *testing.T) {
 				Mode: c.mode, Store: c.at, Replicas: 1, Stock: 20, Quantity: 1, Clients: 6, Requests: 36, Twice: c.twice,
 			}
 			r := h.Load(t, p)
-			for i := 1; i < stocktest.Rounds && r.Verdict == audit.Vacuous; i++ {
+			for i := 1; i < stocktest.Rounds && r.Verdict == judge.Vacuous; i++ {
 				r = h.Load(t, p)
 			}
-			want := audit.Contradicted
-			if c.verdict == audit.Exact {
-				want = audit.Confirmed
+			want := judge.Contradicted
+			if c.verdict == judge.Exact {
+				want = judge.Confirmed
 			}
-			finding, why := audit.Check(r, api.Exact)
+			finding, why := judge.Check(r, api.Exact)
 			if r.Verdict != c.verdict || r.Found != c.found || finding != want {
 				t.Errorf("%s, found %q, %s; want %s, %q, %s:\n\t%s\n%s",
 					r.Verdict, r.Found, finding, c.verdict, c.found, want, stocktest.Lines(why), r.Text("en"))

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // mutex is readCheckWrite under a process-local mutex. One replica: exact. Three: three mutexes, and they oversell.

@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a

@@ -5,7 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Every

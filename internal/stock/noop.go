@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // noop touches no store: it measures the cost of HTTP, routing and encoding alone. The speed of every other mode is

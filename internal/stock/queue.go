@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // queue avoids contention for the row: in each replica, one writer per product takes all waiting requests and commits

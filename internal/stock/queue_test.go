@@ -14,8 +14,8 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // aQueue is the queue of one replica, whose writer is held in its first batch, the order of one unit.

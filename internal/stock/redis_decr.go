@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A

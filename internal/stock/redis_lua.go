@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/judge"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // Units taken below zero go back, and a smaller request still gets its units.
@@ -50,10 +50,10 @@ func TestSegmentedSellsEveryUnit(t *testing.T) {
 				Clients: 6, Requests: int(c.units/c.quantity) + 6,
 			}
 			r := h.Load(t, p)
-			for i := 1; i < stocktest.Rounds && r.Verdict == audit.Vacuous; i++ {
+			for i := 1; i < stocktest.Rounds && r.Verdict == judge.Vacuous; i++ {
 				r = h.Load(t, p)
 			}
-			if finding, why := audit.Check(r, api.Exact); finding != audit.Confirmed || r.Sold != c.units/c.quantity*c.quantity {
+			if finding, why := judge.Check(r, api.Exact); finding != judge.Confirmed || r.Sold != c.units/c.quantity*c.quantity {
 				t.Errorf("%d units in %d segments, %d at a time: %s, %d sold: %s",
 					c.units, c.segments, c.quantity, finding, r.Sold, stocktest.Lines(why))
 			}
@@ -137,7 +137,7 @@ func TestIdempotentCart(t *testing.T) {
 func judgeProducts(t *testing.T, h *stocktest.Harness, products ...int64) {
 	t.Helper()
 	for _, p := range products {
-		if r := audit.Judge(audit.Input{Store: "sql", Ledger: h.Ledger(t, p)}); r.Verdict != audit.Exact {
+		if r := judge.Judge(judge.Input{Store: "sql", Ledger: h.Ledger(t, p)}); r.Verdict != judge.Exact {
 			t.Errorf("product %d: %s\n%s", p, r.Verdict, r.Text("en"))
 		}
 	}

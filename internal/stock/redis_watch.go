@@ -3,9 +3,9 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does

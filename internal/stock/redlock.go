@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // redlock asks five independent masters, and holds the lock if three grant it soon enough within the TTL. A master that
 // dies loses no lock. A master that forgets its grant does, if that grant was part of a bare majority. Redlock does not

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )

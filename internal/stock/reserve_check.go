@@ -1,9 +1,9 @@
 package stock
 
 import (
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // reserveCheck has no counter: what is free is what there was, without what is held and what is ordered. It sums that

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // reserveNaive holds as reserve-sql does, but a confirm, a cancel and the sweep first read the state and then write it,

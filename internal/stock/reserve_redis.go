@@ -6,7 +6,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // reserveRedis keeps count, reservations, payments and orders of a product in one slot, and each change is one script:

@@ -1,9 +1,9 @@
 package stock
 
 import (
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // reserveSQL holds a unit as sql-atomic sells one: stock = stock - n WHERE stock >= n, together with the reservation's

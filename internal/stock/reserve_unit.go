@@ -1,9 +1,9 @@
 package stock
 
 import (
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // reserveUnit has a row per unit. A hold takes the first free rows that nobody else has locked, so two holds never wait

@@ -3,7 +3,7 @@ package stock
 import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // rwlock deducts under the write lock, and lets the product be read under the read lock: GET

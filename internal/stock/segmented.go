@@ -7,7 +7,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells

@@ -8,8 +8,8 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // sessionEnds ends A's session at the server, as happens when A is paused for longer than its TTL. A is not told.

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose:

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // setnxFinally moves the DEL into a finally, so that no return path forgets it. A request that did not get the lock

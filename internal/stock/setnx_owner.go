@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // setnxOwner stores the owner in the key, and compares before it deletes. The comparison and the DEL are two commands,

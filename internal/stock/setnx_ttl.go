@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not check the

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlAtomic asks and takes in one statement: stock = stock - n WHERE stock >= n, and the order in the same transaction.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlForUpdate locks the row with its read: other transactions wait at their SELECT, and then read the committed stock.

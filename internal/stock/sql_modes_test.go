@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
 )
 
 // The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/step"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlOneTrip sends the whole deduction of sql-atomic in one packet. The row is locked from the UPDATE to the COMMIT,

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/sqllock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work,

@@ -1,9 +1,9 @@
 package stock
 
 import (
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlUpdatetime is sql-version with a column that most tables already have: updated_at. It records when a row was

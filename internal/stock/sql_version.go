@@ -3,10 +3,10 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/store"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // Item is one line of a request: how many units of which product.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"

@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // unsafe is GET, check, SET, append the order, with nothing around it. It oversells at the second concurrent request.
 var unsafe = Mode{

@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the same
 // transaction as the UPDATE, which does not help: the read came before it and may be outdated.

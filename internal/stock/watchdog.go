@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // watchdog is Redisson's lock: reentrant, renewed every third of its TTL for as long as the work takes, with waiters

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )

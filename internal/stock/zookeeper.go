@@ -1,6 +1,6 @@
 package stock
 
-import "lastitem/internal/text"
+import "lastitem/say/text"
 
 // zookeeper puts an ephemeral sequential node below the lock's node: the lowest number holds the lock, and each of the
 // others watches the one right before it, so that a release wakes one waiter instead of all. The nodes live as long as

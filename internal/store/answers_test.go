@@ -15,8 +15,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // onCluster returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster,

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Etcd keeps the count and the orders in etcd, whose transactions write several keys or none, under conditions on

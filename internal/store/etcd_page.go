@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time).

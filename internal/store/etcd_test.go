@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // openEtcd returns a store on a real etcd, and the prefix of its keys.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 )
 
 // A group commit needs few round trips, because the row is locked meanwhile, and statements for many rows.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // LimitedRow is the row of a product with a limit per buyer, locked, and what its buyers have.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // A reservation in SQL is a row of reservation and one of reservation_item per product. Every transaction locks in this

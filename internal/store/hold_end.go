@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // lockedHold is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // A sweep ends overdue reservations by statements about all of a batch. Its locks come in the order of every

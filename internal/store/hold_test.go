@@ -10,11 +10,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // onHolds runs a test of reservations on MySQL and on SQLite.

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them. The

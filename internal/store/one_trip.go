@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [SQL.TripSessions]. MySQL

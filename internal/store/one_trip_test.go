@@ -6,11 +6,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // A packet sells whole or not at all: when its UPDATE finds too little, when its INSERT fails after the UPDATE, when

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // The answer to a sale is replayed for as long as it is kept, and then the key sells again.

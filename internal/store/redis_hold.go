@@ -15,8 +15,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 )
 
 // A reservation in Redis is a field of a hash in its product's slot. Each arrow of its life is one script, so nothing

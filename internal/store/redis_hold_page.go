@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // The orders in Redis are a list that only grows at its end, until the stock is set again. An order's number is its

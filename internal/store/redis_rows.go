@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // The answer of a cart is stored with its first product, and a reset of that product deletes it: the same request sells

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // onEachSQL runs a test on MariaDB or MySQL, and on SQLite.

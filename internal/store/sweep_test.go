@@ -18,11 +18,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
-	"lastitem/internal/wire"
+	"lastitem/stack/wire"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // sweeping is a product of which so many units are held, one each, all overdue, and one of another product.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 )
 
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/ledger"
+	"lastitem/contract/ledger"
 )
 
 // Watch reads the count of a product that is not segmented and passes it to take. take returns the order to write,

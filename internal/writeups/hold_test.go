@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 // Where a story has minutes, they are numbers in its tables, so that nobody waits for them.

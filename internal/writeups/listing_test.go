@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // The renewal script of the listings: it looks whose lock it is, and its caller ignores the answer.

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // In Lua only false and nil are false. 0 is true, and so is what HEXISTS and EXISTS answer, whatever they answer.

@@ -6,7 +6,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // "Redis is single-threaded, so a read and a write need no lock."

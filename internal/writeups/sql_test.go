@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"lastitem/internal/testkit"
+	"lastitem/testkit"
 )
 
 // one is a product of which one is left.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
+	"lastitem/contract/api"
+	"lastitem/judge"
 )
 
 // Kind tells apart answers that must never be averaged together.
@@ -32,7 +32,7 @@ const (
 
 // Reading is the meaning of an answer.
 type Reading struct {
-	Outcome audit.Outcome
+	Outcome judge.Outcome
 	Kind    Kind
 	Code    string
 	// Again says that sending the same request again may succeed, or may show the outcome of the first.
@@ -46,21 +46,21 @@ func Classify(a *Answer) Reading {
 		return r
 	}
 	if a.Status == http.StatusOK {
-		return Reading{Outcome: audit.OK, Kind: Accepted, Code: CodeOK}
+		return Reading{Outcome: judge.OK, Kind: Accepted, Code: CodeOK}
 	}
 	facts, known := api.Codes[a.Code]
 	if !a.Problem || !known || a.Status < http.StatusBadRequest {
-		return Reading{Outcome: audit.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
+		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
 	}
 	switch {
 	case a.Code == api.SoldOut:
-		return Reading{Outcome: audit.Refused, Kind: Refused, Code: string(a.Code)}
+		return Reading{Outcome: judge.Refused, Kind: Refused, Code: string(a.Code)}
 	case facts.Happened == api.No:
-		return Reading{Outcome: audit.Declined, Kind: Refused, Code: string(a.Code)}
+		return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(a.Code)}
 	case facts.Happened == api.NoForNow:
-		return Reading{Outcome: audit.Declined, Kind: Refused, Code: string(a.Code), Again: true}
+		return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(a.Code), Again: true}
 	default:
-		return Reading{Outcome: audit.Unknown, Kind: Failed, Code: string(a.Code), Again: true}
+		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: string(a.Code), Again: true}
 	}
 }
 
@@ -70,15 +70,15 @@ func classifyTransport(a *Answer) (Reading, bool) {
 	case a.Err == "":
 		return Reading{}, false
 	case !a.Sent:
-		return Reading{Outcome: audit.Declined, Kind: Failed, Code: CodeNotConnected, Again: true}, true
+		return Reading{Outcome: judge.Declined, Kind: Failed, Code: CodeNotConnected, Again: true}, true
 	default:
-		return Reading{Outcome: audit.Unknown, Kind: Failed, Code: a.Err, Again: true}, true
+		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: a.Err, Again: true}, true
 	}
 }
 
 // ByOutcome returns a function that classifies the answers of a service that is not ours as read does, and notes the
 // order that it finds.
-func ByOutcome(read func(status int, body []byte) audit.Op) func(*Answer) Reading {
+func ByOutcome(read func(status int, body []byte) judge.Op) func(*Answer) Reading {
 	return func(a *Answer) Reading {
 		if r, done := classifyTransport(a); done {
 			return r
@@ -86,14 +86,14 @@ func ByOutcome(read func(status int, body []byte) audit.Op) func(*Answer) Readin
 		op := read(a.Status, a.Body)
 		a.OrderID = op.OrderID
 		switch op.Outcome {
-		case audit.OK:
-			return Reading{Outcome: audit.OK, Kind: Accepted, Code: CodeOK}
-		case audit.Refused:
-			return Reading{Outcome: audit.Refused, Kind: Refused, Code: CodeRefused}
-		case audit.Declined:
-			return Reading{Outcome: audit.Declined, Kind: Refused, Code: string(api.LockBusy), Again: true}
+		case judge.OK:
+			return Reading{Outcome: judge.OK, Kind: Accepted, Code: CodeOK}
+		case judge.Refused:
+			return Reading{Outcome: judge.Refused, Kind: Refused, Code: CodeRefused}
+		case judge.Declined:
+			return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(api.LockBusy), Again: true}
 		default:
-			return Reading{Outcome: audit.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
+			return Reading{Outcome: judge.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
 		}
 	}
 }

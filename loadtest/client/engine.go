@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // Engine is the HTTP client of one worker, and the place where the worker's code runs: one function at a time. An

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 // eachEngine runs a test with every engine, and with raw both in the test's goroutine and on its loop.
@@ -140,7 +140,7 @@ func TestEngineNeverSendsTwice(t *testing.T) {
 							t.Fatalf("first Do() = %+v, want an answer", got)
 						}
 						got := e.Do(call)
-						if read := Classify(&got); read.Outcome != audit.Unknown || !got.Sent ||
+						if read := Classify(&got); read.Outcome != judge.Unknown || !got.Sent ||
 							(got.Err != ErrEOF && got.Err != ErrReset) {
 							t.Errorf("Do() = %+v, read as %+v, want unknown by eof or reset", got, read)
 						}
@@ -162,7 +162,7 @@ func TestEngineNotConnected(t *testing.T) {
 	eachEngine(t, func(t *testing.T, name string) {
 		u := &url.URL{Scheme: "http", Host: testkit.FreePort(t)}
 		got := engine(t, name, u, patience).Do(buy())
-		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" ||
+		if read := Classify(&got); got.Sent || read.Outcome != judge.Declined || read.Code != "refused_connection" ||
 			read.Kind != Failed {
 			t.Errorf("Do() = %+v, read as %+v, want declined by refused_connection", got, read)
 		}
@@ -196,7 +196,7 @@ func TestEngineGivesUp(t *testing.T) {
 						answer, within = hangsUp(text), patience
 					}
 					got := engine(t, name, newWire(t, answer).url, within).Do(buy())
-					if read := Classify(&got); got.Err != want || read.Outcome != audit.Unknown || read.Code != want {
+					if read := Classify(&got); got.Err != want || read.Outcome != judge.Unknown || read.Code != want {
 						t.Errorf("Do() = %+v, read as %+v, want unknown by %s", got, read, want)
 					}
 				})

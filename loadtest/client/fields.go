@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // readFields reads order_id, remaining and code from a JSON body. It fails if the body of a 200 or a problem is not one

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // readLine reads a line without its end; it is valid until the next read.

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"io"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,14 +97,14 @@ func byNetHTTP(text []byte) (status int, body []byte, ok bool) {
 func TestClassifyEveryCode(t *testing.T) {
 	t.Parallel()
 	for code, facts := range api.Codes {
-		want := Reading{Outcome: audit.Declined, Kind: Refused, Code: string(code)}
+		want := Reading{Outcome: judge.Declined, Kind: Refused, Code: string(code)}
 		switch {
 		case code == api.SoldOut:
-			want.Outcome = audit.Refused
+			want.Outcome = judge.Refused
 		case facts.Happened == api.NoForNow:
 			want.Again = true
 		case facts.Happened == api.Unknown:
-			want.Outcome, want.Kind, want.Again = audit.Unknown, Failed, true
+			want.Outcome, want.Kind, want.Again = judge.Unknown, Failed, true
 		}
 		got := Classify(&Answer{Status: facts.Status, Problem: true, Code: code, Sent: true})
 		testkit.Is(t, got, want, "classify(%s)", code)
@@ -114,14 +114,14 @@ func TestClassifyEveryCode(t *testing.T) {
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	unknown := func(code string) Reading {
-		return Reading{Outcome: audit.Unknown, Kind: Failed, Code: code, Again: true}
+		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: code, Again: true}
 	}
 	tests := []struct {
 		name   string
 		answer Answer
 		want   Reading
 	}{
-		{"ok", Answer{Status: 200, Sent: true, OrderID: "o"}, Reading{Outcome: audit.OK, Kind: Accepted, Code: "ok"}},
+		{"ok", Answer{Status: 200, Sent: true, OrderID: "o"}, Reading{Outcome: judge.OK, Kind: Accepted, Code: "ok"}},
 		{"created", Answer{Status: 201, Sent: true}, unknown("http_201")},
 		{"html", Answer{Status: 502, Sent: true}, unknown("http_502")},
 		{"code without problem+json", Answer{Status: 409, Sent: true, Code: api.SoldOut}, unknown("http_409")},
@@ -133,9 +133,9 @@ func TestClassify(t *testing.T) {
 		{"reset", Answer{Sent: true, Err: ErrReset}, unknown("reset")},
 		{"half an ok", Answer{Status: 200, Sent: true, Err: ErrEOF}, unknown("eof")},
 		{"unreadable ok", Answer{Status: 200, Sent: true, Err: ErrBadAnswer}, unknown("bad_answer")},
-		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection",
+		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: judge.Declined, Kind: Failed, Code: "refused_connection",
 			Again: true}},
-		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection",
+		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: judge.Declined, Kind: Failed, Code: "refused_connection",
 			Again: true}},
 	}
 	for _, tt := range tests {
@@ -145,14 +145,14 @@ func TestClassify(t *testing.T) {
 
 func TestClassifyForeign(t *testing.T) {
 	t.Parallel()
-	for _, want := range []audit.Outcome{audit.OK, audit.Refused, audit.Declined, audit.Unknown} {
-		read := ByOutcome(func(status int, body []byte) audit.Op {
-			return audit.Op{Outcome: want, OrderID: fmt.Sprintf("%d %s", status, body)}
+	for _, want := range []judge.Outcome{judge.OK, judge.Refused, judge.Declined, judge.Unknown} {
+		read := ByOutcome(func(status int, body []byte) judge.Op {
+			return judge.Op{Outcome: want, OrderID: fmt.Sprintf("%d %s", status, body)}
 		})
 		if a := (Answer{Status: 200, Sent: true, Body: []byte("x")}); read(&a).Outcome != want || a.OrderID != "200 x" {
 			t.Errorf("%s = %+v, want it with the order's id", want, a)
 		}
-		if got := read(&Answer{Status: 200, Sent: true, Err: ErrEOF}); got.Outcome != audit.Unknown {
+		if got := read(&Answer{Status: 200, Sent: true, Err: ErrEOF}); got.Outcome != judge.Unknown {
 			t.Errorf("half a 200 = %+v, want unknown", got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-resty/resty/v2"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 )
 
 // restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request),

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/testkit"
+	"lastitem/contract/api"
+	"lastitem/testkit"
 )
 
 // patience is how long a test waits for an event that must happen.

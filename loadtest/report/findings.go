@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // finding is a line about a claim, or about missing data.
@@ -71,7 +71,7 @@ func findings(c loadtest.Comparison, lang string) []finding {
 	line := func(color, said string, log ...string) { all = append(all, finding{color, said, log}) }
 	if foreign(c) { // no count of claims can come first
 		for _, v := range c.Results[0].Verdicts {
-			if v.Verdict == audit.Broken {
+			if v.Verdict == judge.Broken {
 				line(red, counted(v, lang))
 				break
 			}
@@ -106,7 +106,7 @@ func findings(c loadtest.Comparison, lang string) []finding {
 // byFinding returns the lines that need an explanation: contradicted claims first, modes without claims last.
 func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
 	worded := slices.DeleteFunc(slices.Clone(summaries), func(s loadtest.Summary) bool {
-		return s.Finding == audit.Confirmed
+		return s.Finding == judge.Confirmed
 	})
 	slices.SortStableFunc(worded, func(a, b loadtest.Summary) int {
 		return loadtest.FindingRank(b.Finding) - loadtest.FindingRank(a.Finding)
@@ -128,7 +128,7 @@ func legend(c loadtest.Comparison, lang string) string {
 	if marks {
 		parts = append(parts, text.Of("✓ claim confirmed, ✗ contradicted, ? undecided").In(lang))
 	}
-	for _, letter := range strings.Split(audit.Letters, "") {
+	for _, letter := range strings.Split(judge.Letters, "") {
 		if strings.Contains(letters, letter) {
 			parts = append(parts, outcomeLetters.In(lang)[letter])
 		}
@@ -143,11 +143,11 @@ func confirmedLine(c loadtest.Comparison, lang string) (color, said string) {
 	}
 	claims, confirmed := 0, 0
 	for _, s := range c.Summaries {
-		if s.Finding == audit.Unclaimed || s.Finding == "" {
+		if s.Finding == judge.Unclaimed || s.Finding == "" {
 			continue
 		}
 		claims++
-		if s.Finding == audit.Confirmed {
+		if s.Finding == judge.Confirmed {
 			confirmed++
 		}
 	}
@@ -172,12 +172,12 @@ func findingLine(s loadtest.Summary, name, lang string) (color, said string) {
 	seen := rowVerdict(s, lang)
 	why := strings.Join(s.Why, text.Of("; ").In(lang))
 	switch s.Finding {
-	case audit.Contradicted:
+	case judge.Contradicted:
 		if why != "" {
 			seen += " (" + why + ")"
 		}
 		return red, text.Of("contradicted: %s claims %s, seen: %s").With(name, claimText(lang, s.Claim), seen).In(lang)
-	case audit.Undecided:
+	case judge.Undecided:
 		said = text.Of("undecided: %s: %s").With(name, cmp.Or(why, seen)).In(lang)
 		if s.Decide != "" {
 			said += text.Of("; this decides it on a quieter machine: %s").With(s.Decide).In(lang)
@@ -190,7 +190,7 @@ func findingLine(s loadtest.Summary, name, lang string) (color, said string) {
 		}
 		return verdictColor(s.Verdict), text.Of("no claim: %s, seen: %s").With(name, seen).In(lang)
 	}
-	if s.Standing() == audit.Undecided {
+	if s.Standing() == judge.Undecided {
 		color = yellow
 	}
 	return color, text.Of("baseline: %s claims nothing; it answered %d of %d [request|requests]").With(name,
@@ -301,7 +301,7 @@ const (
 
 // judgeNotes returns the lines under a row: units sold more than once, violations, and missing data.
 func judgeNotes(s loadtest.Summary, lang string) []string {
-	var evidence []audit.Evidence
+	var evidence []judge.Evidence
 	var violations, missing, unchecked []string
 	for _, r := range s.Reports {
 		evidence = append(evidence, r.Evidence...)

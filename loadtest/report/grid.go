@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	layout "lastitem/internal/report"
+	layout "lastitem/say/report"
 )
 
 // Style is the language, width and colour of a report.

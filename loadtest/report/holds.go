@@ -3,15 +3,15 @@ package report
 import (
 	"strings"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/say/text"
 )
 
 // holdSteps names the requests about a reservation.
-var holdSteps = text.Table(map[audit.HoldKind]string{
-	audit.Reserve: "reserve", audit.Confirm: "confirm", audit.Cancel: "cancel", audit.Extend: "extend",
-	audit.Return: "return",
+var holdSteps = text.Table(map[judge.HoldKind]string{
+	judge.Reserve: "reserve", judge.Confirm: "confirm", judge.Cancel: "cancel", judge.Extend: "extend",
+	judge.Return: "return",
 })
 
 // holdLines says what became of the buyers of a run that reserves; none for other runs.
@@ -31,7 +31,7 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 			"returned: %d; double clicks: %d; confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired,
 			h.Extended, h.Refunded, h.Returned, h.Doubled, h.Races).In(lang))
 	var parts []string
-	for _, kind := range audit.HoldKinds {
+	for _, kind := range judge.HoldKinds {
 		if l := h.Latency[kind]; l.Count > 0 {
 			parts = append(parts, holdSteps.In(lang)[kind]+" "+millis(l.P50)+"/"+millis(l.P95)+"/"+millis(l.P99))
 		}

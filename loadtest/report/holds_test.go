@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 // What became of the buyers stands in the text, the table and the page, in both languages, with what was not shown.
@@ -21,10 +21,10 @@ func TestHoldsAreShown(t *testing.T) {
 		"sold_out": 240}
 	r.Holds = &loadtest.HoldFigures{Buyers: 940, Reserved: 700, Refused: 240, Sold: 500, Refunded: 71, Cancelled: 60,
 		Expired: 140, Extended: 35, Returned: 20, Doubled: 33, Races: 7, SalesPerSecond: 625,
-		Latency: map[audit.HoldKind]loadtest.Latency{audit.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
+		Latency: map[judge.HoldKind]loadtest.Latency{judge.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
 	r.Verdicts[0].Unchecked = []string{"too few races"}
 	r.Verdicts[0].Consequences = []string{"one", "two", "three"}
-	r.Holds.History = map[int64][]audit.HoldOp{101: {{Kind: audit.Confirm, Call: 1, Return: 2, Outcome: audit.OK,
+	r.Holds.History = map[int64][]judge.HoldOp{101: {{Kind: judge.Confirm, Call: 1, Return: 2, Outcome: judge.OK,
 		HoldID: "h"}}}
 	var lines strings.Builder
 	testkit.Must(t, WriteHistory(&lines, r))

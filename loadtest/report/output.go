@@ -16,18 +16,18 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )
 
 // HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can
-// also be decoded as an [audit.Op].
+// also be decoded as an [judge.Op].
 type HistoryLine struct {
 	Mode       string `json:"mode"`
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
-	audit.Op
+	judge.Op
 }
 
 // History is a file that receives the history of every run; a nil one receives nothing.
@@ -70,7 +70,7 @@ type HoldLine struct {
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
 	ProductID  int64  `json:"product_id"`
-	audit.HoldOp
+	judge.HoldOp
 }
 
 // WriteHistory writes a run's history as JSON lines.
@@ -176,12 +176,12 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 		s := loadtest.SummarizeRuns([]loadtest.Result{r})
 		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken\n", name, l.Count,
 			l.Mean.Nanoseconds(), strconv.FormatFloat(r.AcceptedPerSecond, 'f', -1, 64), l.P99.Microseconds(),
-			s.Oversold, min(1, s.Verdicts[audit.Broken]))
+			s.Oversold, min(1, s.Verdicts[judge.Broken]))
 	}
 	for _, s := range c.Summaries {
 		if s.Verdict != "" {
 			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), claimText("en", s.Claim),
-				cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
+				cmp.Or(s.Finding, judge.Unclaimed), verdictCounts(s))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -191,13 +191,13 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 // verdictCounts returns the number of runs by verdict, worst first: "BROKEN O 27/30, EXACT 3/30".
 func verdictCounts(s loadtest.Summary) string {
 	var parts []string
-	for _, v := range []audit.Verdict{audit.Broken, audit.Inconclusive, audit.Vacuous, audit.Exact} {
+	for _, v := range []judge.Verdict{judge.Broken, judge.Inconclusive, judge.Vacuous, judge.Exact} {
 		n := s.Verdicts[v]
 		if n == 0 {
 			continue
 		}
 		found := ""
-		if v == audit.Broken {
+		if v == judge.Broken {
 			found = s.Found
 		}
 		parts = append(parts, fmt.Sprintf("%s %d/%d", verdictText("en", v, found), n, s.Runs))

@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -120,15 +120,15 @@ func TestWriteJSON(t *testing.T) {
 
 func TestWriteHistory(t *testing.T) {
 	r := resulttest.Exact("lua-lock", time.Millisecond)
-	r.History = []audit.Op{
-		{Client: 1, Call: 10, Return: 20, Outcome: audit.OK, ProductID: 101, Quantity: 1, OrderID: "a"},
-		{Client: 2, Call: 11, Outcome: audit.Unknown, ProductID: 101, Quantity: 1},
+	r.History = []judge.Op{
+		{Client: 1, Call: 10, Return: 20, Outcome: judge.OK, ProductID: 101, Quantity: 1, OrderID: "a"},
+		{Client: 2, Call: 11, Outcome: judge.Unknown, ProductID: 101, Quantity: 1},
 	}
 	var b strings.Builder
 	testkit.Must(t, WriteHistory(&b, r))
-	var got []audit.Op
+	var got []judge.Op
 	for lines := bufio.NewScanner(strings.NewReader(b.String())); lines.Scan(); {
-		var op audit.Op
+		var op judge.Op
 		testkit.Must(t, json.Unmarshal(lines.Bytes(), &op))
 		got = append(got, op)
 	}
@@ -165,7 +165,7 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 		t.Fatalf("%d summaries, want 1", len(got))
 	}
 	s := got[0]
-	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
+	if s.Worst != 2 || s.Verdict != judge.Broken || s.Finding != judge.Contradicted || s.Oversold != 213 {
 		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
 	}
 	testkit.Is(t, s.AcceptedPerSecond, (loadtest.Spread{Median: 625, Min: 100, Max: 1000}), "accepted/s")
@@ -190,21 +190,21 @@ func TestLatencyOfRunsThatSold(t *testing.T) {
 
 // A product of which nothing was sold says nothing about the others of its run.
 func TestVerdictOnSeveralProducts(t *testing.T) {
-	product := func(r loadtest.Result, v audit.Verdict) loadtest.Result {
-		r.Verdicts = append(slices.Clone(r.Verdicts), audit.Report{Mode: r.Mode, Store: api.Redis, Verdict: v})
+	product := func(r loadtest.Result, v judge.Verdict) loadtest.Result {
+		r.Verdicts = append(slices.Clone(r.Verdicts), judge.Report{Mode: r.Mode, Store: api.Redis, Verdict: v})
 		return r
 	}
 	for _, tt := range []struct {
 		name string
 		runs []loadtest.Result
-		want audit.Verdict
+		want judge.Verdict
 		code int
 	}{
-		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), audit.Vacuous)}, audit.Exact,
+		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), judge.Vacuous)}, judge.Exact,
 			loadtest.ExitConfirmed},
-		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), audit.Vacuous)},
-			audit.Broken, loadtest.ExitConfirmed},
-		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Exact,
+		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), judge.Vacuous)},
+			judge.Broken, loadtest.ExitConfirmed},
+		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), judge.Vacuous)}, judge.Exact,
 			loadtest.ExitContradicted},
 	} {
 		c := resulttest.Comparison(tt.runs...)
@@ -219,7 +219,7 @@ func TestVerdictOnSeveralProducts(t *testing.T) {
 // as claimed.
 func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	broken, outside := resulttest.Broken("unsafe", "O"), resulttest.Broken("unsafe", "O")
-	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted
+	outside.Verdicts[0].Found, outside.Finding = "OL", judge.Contradicted
 	never, vacuous := resulttest.NothingSeen("unsafe"), resulttest.Vacuous("unsafe")
 	vacuous.Claim = "O"
 	again := resulttest.Broken("unsafe", "O")
@@ -229,29 +229,29 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	tests := []struct {
 		name    string
 		runs    []loadtest.Result
-		finding audit.Finding
+		finding judge.Finding
 		row     string
 		counts  string
 		code    int
 	}{
 		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27),
 			slices.Repeat([]loadtest.Result{never}, 3)),
-			audit.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
-		{"breaks once, last", []loadtest.Result{never, never, broken}, audit.Confirmed, "BROKEN O 1/3",
+			judge.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
+		{"breaks once, last", []loadtest.Result{never, never, broken}, judge.Confirmed, "BROKEN O 1/3",
 			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
-		{"breaks when run again", []loadtest.Result{again}, audit.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4",
+		{"breaks when run again", []loadtest.Result{again}, judge.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4",
 			loadtest.ExitConfirmed},
-		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, audit.Confirmed, "BROKEN O 1/2",
+		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, judge.Confirmed, "BROKEN O 1/2",
 			"BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
-		{"never breaks", []loadtest.Result{never, never, never}, audit.Contradicted, "EXACT 3/3", "EXACT 3/3",
+		{"never breaks", []loadtest.Result{never, never, never}, judge.Contradicted, "EXACT 3/3", "EXACT 3/3",
 			loadtest.ExitContradicted},
-		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, audit.Contradicted, "BROKEN OL 2/3",
+		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, judge.Contradicted, "BROKEN OL 2/3",
 			"BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
-		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, audit.Confirmed, "EXACT 3/3", "EXACT 3/3",
+		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, judge.Confirmed, "EXACT 3/3", "EXACT 3/3",
 			loadtest.ExitConfirmed},
-		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, audit.Contradicted, "BROKEN O 1/3",
+		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, judge.Contradicted, "BROKEN O 1/3",
 			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
-		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, audit.Undecided, "VACUOUS 1/3",
+		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, judge.Undecided, "VACUOUS 1/3",
 			"VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
 	}
 	for _, tt := range tests {
@@ -263,7 +263,7 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 			}
 			testkit.Is(t, rowVerdict(s, "en"), tt.row, "verdict column")
 			testkit.Is(t, verdictCounts(s), tt.counts, "counts")
-			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
+			if tt.finding == judge.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
 				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
 			}
 			var bench strings.Builder
@@ -281,15 +281,15 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 // twice.
 func TestForeignReport(t *testing.T) {
 	t.Parallel()
-	for verdict, banner := range map[audit.Verdict]string{
-		audit.Exact: "The stock was deducted exactly.", audit.Broken: "The stock was not deducted exactly.",
-		audit.Vacuous: "could not be decided",
+	for verdict, banner := range map[judge.Verdict]string{
+		judge.Exact: "The stock was deducted exactly.", judge.Broken: "The stock was not deducted exactly.",
+		judge.Vacuous: "could not be decided",
 	} {
 		r := loadtest.Result{
-			Mode: "theirs", Foreign: true, Finding: audit.Unclaimed, Repetition: 1,
+			Mode: "theirs", Foreign: true, Finding: judge.Unclaimed, Repetition: 1,
 			Plan:     loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
 			Service:  map[client.Kind]loadtest.Latency{client.Accepted: {Count: 1}},
-			Verdicts: []audit.Report{{Verdict: verdict, Initial: 3, Oversold: 71, Missing: []string{"why it is so"}}},
+			Verdicts: []judge.Report{{Verdict: verdict, Initial: 3, Oversold: 71, Missing: []string{"why it is so"}}},
 		}
 		c := loadtest.Comparison{Results: []loadtest.Result{r}, Summaries: loadtest.Summarize([]loadtest.Result{r})}
 		var text, page strings.Builder
@@ -300,7 +300,7 @@ func TestForeignReport(t *testing.T) {
 		}
 		_, first, _ := strings.Cut(page.String(), banner)
 		first, _, _ = strings.Cut(first, "</div>")
-		if broken := verdict == audit.Broken; strings.Contains(first, "oversold 71") != broken ||
+		if broken := verdict == judge.Broken; strings.Contains(first, "oversold 71") != broken ||
 			strings.Contains(page.String(), "service time") {
 			t.Errorf("%s: the page begins with %q, or tells of one time twice", verdict, first)
 		}

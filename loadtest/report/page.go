@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 //go:embed page.tmpl
@@ -239,7 +239,7 @@ func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool)
 }
 
 // toneOf returns the class that colours a verdict.
-func toneOf(v audit.Verdict) string { return tones[verdictColor(v)] }
+func toneOf(v judge.Verdict) string { return tones[verdictColor(v)] }
 
 // inMillis formats a duration in milliseconds with three digits.
 func inMillis(d time.Duration) string { return layout.Short(ms(d)) }

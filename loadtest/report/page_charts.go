@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // overlaid is the largest number of modes in one chart: more lines cannot be told apart.

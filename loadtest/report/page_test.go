@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/net/html"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
-	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 // pageComparison has everything that a page can show, with markup and secrets in the strings that come from outside.

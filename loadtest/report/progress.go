@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // StyleFor returns how to draw on w: in colour only on a terminal that does not refuse it (NO_COLOR, TERM=dumb).
@@ -115,16 +115,16 @@ var progressWords = text.Table(struct {
 	rate, driving                   string
 	drivingFailed, drivingDrops     string
 	phases                          map[loadtest.Phase]string
-	findings                        map[audit.Finding]string
+	findings                        map[judge.Finding]string
 }{
 	repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
 	rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
 	phases: map[loadtest.Phase]string{
 		loadtest.Resetting: "reset", loadtest.Warming: "warmup", loadtest.Settling: "settle", loadtest.Judging: "judge",
 	},
-	findings: map[audit.Finding]string{
-		audit.Confirmed: "confirmed", audit.Contradicted: "contradicted", audit.Undecided: "inconclusive",
-		audit.Unclaimed: "unclaimed",
+	findings: map[judge.Finding]string{
+		judge.Confirmed: "confirmed", judge.Contradicted: "contradicted", judge.Undecided: "inconclusive",
+		judge.Unclaimed: "unclaimed",
 	},
 })
 

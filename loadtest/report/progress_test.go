@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/testkit"
 	"lastitem/loadtest"
+	"lastitem/testkit"
 )
 
 func TestProgressOnATerminal(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // WriteText writes one run as text for a terminal. The columns are those of JMeter's aggregate report, in Chinese under
@@ -204,7 +204,7 @@ func sparkline(series []loadtest.Window) (spark string, peak int64) {
 const verdictsShown = 5
 
 // counted says what became of a product's units.
-func counted(v audit.Report, lang string) string {
+func counted(v judge.Report, lang string) string {
 	return text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
 		With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang)
 }
@@ -213,7 +213,7 @@ func counted(v audit.Report, lang string) string {
 func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	reports := slices.Clone(r.Verdicts)
-	slices.SortStableFunc(reports, func(x, y audit.Report) int {
+	slices.SortStableFunc(reports, func(x, y judge.Report) int {
 		return loadtest.VerdictRank(y.Verdict) - loadtest.VerdictRank(x.Verdict)
 	})
 	for i, v := range reports {
@@ -227,7 +227,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 			said = text.Of("verdict on product %d: %s").With(v.ProductID, verdict).In(lang)
 		}
 		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
-		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}, Holds: r.Holds}})
+		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []judge.Report{v}, Holds: r.Holds}})
 		if one.Known() {
 			writeNote(b, counted(v, lang), style, "  ")
 		}
@@ -244,7 +244,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	}
 	b.WriteString(style.paint(said, findingColor(r.Finding)) + "\n")
 	for _, why := range r.Why {
-		told := func(v audit.Report) bool { return slices.Contains(v.Missing, why) }
+		told := func(v judge.Report) bool { return slices.Contains(v.Missing, why) }
 		if slices.ContainsFunc(r.Verdicts, told) {
 			continue
 		}

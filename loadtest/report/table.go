@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/text"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/say/text"
 )
 
 // WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then
@@ -147,7 +147,7 @@ func rowName(s loadtest.Summary, c loadtest.Comparison) string {
 // rowVerdict returns the verdict and, if there are several runs, how many had it: "BROKEN O 27/30".
 func rowVerdict(s loadtest.Summary, lang string) string {
 	found := ""
-	if s.Verdict == audit.Broken {
+	if s.Verdict == judge.Broken {
 		found = s.Found
 	}
 	text := verdictText(lang, s.Verdict, found)
@@ -157,11 +157,11 @@ func rowVerdict(s loadtest.Summary, lang string) string {
 	return text
 }
 
-func verdictColor(v audit.Verdict) string {
+func verdictColor(v judge.Verdict) string {
 	switch v {
-	case audit.Exact:
+	case judge.Exact:
 		return green
-	case audit.Broken:
+	case judge.Broken:
 		return red
 	case "":
 		return ""
@@ -169,11 +169,11 @@ func verdictColor(v audit.Verdict) string {
 	return yellow
 }
 
-func findingColor(f audit.Finding) string {
+func findingColor(f judge.Finding) string {
 	switch f {
-	case audit.Contradicted:
+	case judge.Contradicted:
 		return red
-	case audit.Undecided:
+	case judge.Undecided:
 		return yellow
 	}
 	return ""

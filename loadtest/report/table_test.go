@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	layout "lastitem/internal/report"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/resulttest"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest"
+	layout "lastitem/say/report"
+	"lastitem/testkit"
+	"lastitem/testkit/resulttest"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -27,7 +27,7 @@ func TestWriteTable(t *testing.T) {
 	late, never := resulttest.Broken("setnx-finally", "O"), resulttest.NothingSeen("unsafe")
 	late.Tries, never.Tries = 2, 5
 	blind := resulttest.Vacuous("unread")
-	blind.Verdicts = []audit.Report{{Verdict: audit.Inconclusive, Missing: []string{"the ledger could not be read"}}}
+	blind.Verdicts = []judge.Report{{Verdict: judge.Inconclusive, Missing: []string{"the ledger could not be read"}}}
 	tests := []struct {
 		name  string
 		c     loadtest.Comparison

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"lastitem/internal/api"
-	"lastitem/internal/audit"
-	"lastitem/internal/text"
+	"lastitem/contract/api"
+	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/say/text"
 )
 
 // judged says the words of the judge: verdicts and findings.
@@ -58,7 +58,7 @@ func claimText(lang string, claim api.Outcomes) string {
 }
 
 // verdictText describes a verdict, with the letters of the outcomes found.
-func verdictText(lang string, v audit.Verdict, found string) string {
+func verdictText(lang string, v judge.Verdict, found string) string {
 	if v == "" {
 		return "–"
 	}
@@ -70,13 +70,13 @@ func verdictText(lang string, v audit.Verdict, found string) string {
 }
 
 // findingMark returns the sign beside a claim, so that a finding never depends on colour alone.
-func findingMark(f audit.Finding) string {
+func findingMark(f judge.Finding) string {
 	switch f {
-	case audit.Confirmed:
+	case judge.Confirmed:
 		return "✓"
-	case audit.Contradicted:
+	case judge.Contradicted:
 		return "✗"
-	case audit.Undecided:
+	case judge.Undecided:
 		return "?"
 	}
 	return ""

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"lastitem/internal/lock/coord"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // exampleServer is the address of the server for examples that have no embedded one. They have no output for the go

@@ -19,9 +19,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {

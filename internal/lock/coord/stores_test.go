@@ -10,9 +10,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // store is a server whose locks are keys of sessions, and whose calls a test can meddle with.

@@ -16,9 +16,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // newZooKeeper returns a lock, and its own connection.

@@ -11,7 +11,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit/locktest"
 )
 
 // said is an error reply of a server.

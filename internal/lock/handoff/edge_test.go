@@ -16,9 +16,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // Two engines on two databases: the hold of one does not hide that of the other.

@@ -18,9 +18,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // engine returns an engine that is closed with the test, before its client.

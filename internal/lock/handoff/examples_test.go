@@ -12,7 +12,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit/locktest"
 )
 
 // exampleEngine returns an engine on an embedded Redis.

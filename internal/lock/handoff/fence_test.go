@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // The counter may go at any time, expired, evicted or flushed, and goes back where a replica that lagged takes over:

@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 // stage is a scene of four processes, in which a waiter of the second and one of the third are in the queue.

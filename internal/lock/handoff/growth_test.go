@@ -17,9 +17,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 func TestEngineConformance(t *testing.T) {

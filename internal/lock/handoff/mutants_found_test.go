@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // TestMutantsAreFound compiles the tests with each mutant and runs those that must fail. Without a mutant they pass.

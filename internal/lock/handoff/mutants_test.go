@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // mutant is a defect that somebody might put into the engine, and the tests that find it.

@@ -22,7 +22,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit/locktest"
 )
 
 // inside checks that nobody shares the lock with a writer, and that fences rise. The holder of an exclusive lock is a

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // cycles has so many goroutines acquire and release, each the key that key returns for it, and reports what that costs

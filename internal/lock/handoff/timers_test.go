@@ -13,8 +13,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 // inBubble runs a subtest in a bubble.

@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/sqllock"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // exampleMySQL is the address of the server for the example that has no embedded one. It has no output for the go

@@ -14,9 +14,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // openSQL returns a pool of its own on a database that has its tables.

@@ -10,9 +10,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/sqllock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }

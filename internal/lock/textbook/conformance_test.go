@@ -13,9 +13,9 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // one is a lock on one Redis, with the commands that acquire and release it.

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit/locktest"
 )
 
 // exampleMasters returns several independent masters.

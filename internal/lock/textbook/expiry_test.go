@@ -16,8 +16,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
+	"lastitem/testkit/testenv"
 )
 
 // The watchdog and a real Redisson on one Redis are one lock.

@@ -18,8 +18,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/locktest"
+	"lastitem/testkit"
+	"lastitem/testkit/locktest"
 )
 
 // three are the masters of a Redlock in a bubble.

@@ -13,9 +13,9 @@ import (
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // What the consumer does while its database does not work, and with records that no database would take.

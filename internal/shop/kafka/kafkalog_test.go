@@ -18,9 +18,9 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/stocktest"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // onEachKafka runs a test on every set of backends, with three replicas and an embedded broker. TestKafkaItself runs it

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 )
 

@@ -40,7 +40,7 @@ var files = []struct{ from, to string }{
 }
 
 // The files that get a line.
-const list, catalog = "internal/stock/modes.go", "internal/text/zh.json"
+const list, catalog = "internal/stock/modes.go", "say/text/zh.json"
 
 func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
@@ -96,7 +96,7 @@ const next = `
 Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order
   the mode's file                    the steps, or how it takes and gives; Needs, Stores, Claims
-  internal/text/zh.json              its title in Chinese, beside the English one
+  say/text/zh.json              its title in Chinese, beside the English one
   docs/modes/%[1]s.md and .zh.md     what it does, what breaks it
   docs/write-ups.md and .zh.md       a row: what people say about it, and whether it is so
   internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does

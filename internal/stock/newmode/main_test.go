@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testkit"
-	"lastitem/internal/testkit/testenv"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // An unchanged skeleton of either kind is complete and compiles.
@@ -45,7 +45,7 @@ func withSkeleton(t *testing.T, kind string) func(command string, args ...string
 	root, err := filepath.Abs("../../..")
 	testkit.Must(t, err)
 	dir := t.TempDir()
-	for _, sub := range []string{"internal/stock/doc", "internal/text", "docs/modes"} {
+	for _, sub := range []string{"internal/stock/doc", "say/text", "docs/modes"} {
 		testkit.Must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
 	for _, file := range []string{list, catalog} {

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/docs"
-	"lastitem/internal/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // pageWords are the words of the pages, by language.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/text"
+	"lastitem/say/text"
 )
 
 // tableWords are the words of the tables of claims, by language.

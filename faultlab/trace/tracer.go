@@ -1,0 +1,267 @@
+// Package trace deducts once on private servers, with a proxy before each of them, and lists the commands of that
+// deduction as both sides saw them: when a command passed the wire and when its answer did, when the server saw it, how
+// long it ran, and what its scripts did. Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable] and
+// [Trace.WriteStable] print what it returns, and [Tracer.JSON] is it for programs.
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
+	"lastitem/stack/wire"
+)
+
+const (
+	product = 101
+	timeout = 30 * time.Second
+)
+
+// Stock is how many units there are before the deduction.
+const Stock = 100
+
+// Deduction says what is traced.
+type Deduction struct {
+	Mode     stock.Mode
+	Store    stock.Store // "" for the baseline
+	Quantity int64       // 1 to [Stock]
+	Key      string      // the Idempotency-Key, not empty
+	Hold     stock.Hold  // as the request wants its lock held
+	Rival    bool        // a second request comes while the first holds the lock
+}
+
+// Trace is one deduction, from the request to its answer.
+type Trace struct {
+	Deduction
+	Target  string // of the request: path and query
+	Status  int
+	Answer  string
+	Took    time.Duration
+	Against *Rival        // nil = nobody else
+	TTL     time.Duration // of the lock
+	Steps   []Step
+}
+
+// Step is one command, from both sides of the wire. Times count from the beginning of the request, or are [Unknown].
+type Step struct {
+	Server     string
+	Text       string
+	Pattern    string        // the position's name in the fault lab
+	About      string        // what a script says of itself
+	Poll       bool          // stands where its answer came; it may have been sent before the request
+	Sent, Took time.Duration // on the wire
+	Seen, Ran  time.Duration // in the server
+	Inside     []Step        // what a script did
+}
+
+// Unknown is a time that no side has reported.
+const Unknown = time.Duration(math.MinInt64)
+
+// at is where the step stands.
+func (s Step) at() time.Duration {
+	if s.Poll {
+		return s.Sent + s.Took
+	}
+	return s.Sent
+}
+
+// Deduct sets the stock and deducts once, so that connections are open and scripts are loaded. Then it sets the stock
+// again, deducts once more, and observes that deduction.
+func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+t.longer(d))
+	defer cancel()
+	tr := Trace{Deduction: d, TTL: t.ttl}
+	query := url.Values{"product_id": {strconv.Itoa(product)}, "quantity": {strconv.FormatInt(d.Quantity, 10)}}
+	if d.Store != "" {
+		query.Set("store", string(d.Store))
+	}
+	if d.Mode.Claims[d.Store].Threads == "B" { // it counts the orders of a buyer
+		query.Set("buyer", "ann")
+	}
+	hold(query, d.Hold)
+	tr.Target = "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()
+	if err := t.prepare(ctx, tr); err != nil {
+		return tr, err
+	}
+	for _, eye := range t.redises {
+		if err := eye.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	if t.mysql != nil {
+		if err := t.mysql.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	// Without its monotonic part, as the servers' times are: a process that loses its processor within [time.Now] reads
+	// its two clocks up to 40 ms apart, and then a server would have seen a command after its answer.
+	began := time.Now().Round(0)
+	rival := t.sendRival(ctx, d, began)
+	err := t.ask(ctx, &tr, d.Key)
+	tr.Took = time.Since(began)
+	var late error
+	tr.Against, late = rival()
+	err = errors.Join(err, late)
+	if err != nil {
+		return tr, err
+	}
+	ended := time.Now()
+	settled, err := t.settle(ctx, d.Mode, began, ended)
+	if err != nil {
+		return tr, err
+	}
+	var views []observed
+	for _, eye := range t.redises {
+		view, err := eye.look(ctx)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	if t.mysql != nil {
+		view, err := t.mysql.look(ctx, began, ended)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	tr.Steps = join(t.calls(d.Mode, began, settled), views, began)
+	t.explain(tr.Steps)
+	return tr, nil
+}
+
+// prepare empties the stores and does everything that comes before the observed deduction.
+func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
+	if t.replica.Backends.Client != nil {
+		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	if err := t.replica.Backends.DB.WithContext(ctx).Exec("DELETE FROM product_stock").Error; err != nil {
+		return err
+	}
+	if err := t.available(ctx, tr.Mode.Name); err != nil {
+		return err
+	}
+	if err := t.setStock(ctx, tr.Mode.Segments); err != nil {
+		return err
+	}
+	warm, began := t.warm(tr), time.Now()
+	if err := t.ask(ctx, &warm, tr.Key+"-before"); err != nil {
+		return err
+	}
+	if warm.Status != http.StatusOK {
+		return fmt.Errorf("%s answers %d %s", tr.Target, warm.Status, warm.Answer)
+	}
+	if _, err := t.settle(ctx, tr.Mode, began, time.Now()); err != nil {
+		return err
+	}
+	if tr.Mode.Segments > 0 && t.replica.Backends.Client != nil {
+		// The segment is random: its fencing counter must not exist by chance.
+		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	return t.setStock(ctx, tr.Mode.Segments)
+}
+
+// available waits until the backends of a mode have been asked and have answered.
+func (t *Tracer) available(ctx context.Context, mode string) error {
+	for {
+		status, err := t.replica.Shop.Mode(mode)
+		if slices.Contains(status.Mode.Needs, stock.NeedMySQL) && !t.replica.Backends.SQL.MySQL() {
+			return fmt.Errorf("mode %s is not available on %s: %w", mode, t.kinds["sql"], status.Err)
+		}
+		_, out := t.replica.Backends.Ready([]string{"redis", "sql"}, nil)
+		if err == nil && status.Err == nil && out == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("mode %s is not available: %w", mode, errors.Join(err, status.Err, out))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ask sends the request and keeps the answer.
+func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
+	header := http.Header{"Idempotency-Key": {key}}
+	if tr.Hold != (stock.Hold{}) {
+		header.Set("Authorization", "Bearer "+t.token)
+	}
+	tr.Status, tr.Answer, err = t.send(ctx, http.MethodPost, tr.Target, "", header)
+	return err
+}
+
+// setStock begins a run: it also deletes the orders of the previous run.
+func (t *Tracer) setStock(ctx context.Context, segments int) error {
+	body := fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, segments)
+	switch {
+	case segments == 0:
+		body = fmt.Sprintf(`{"stock":%d}`, Stock)
+	case segments < 0:
+		body = fmt.Sprintf(`{"stock":%d,"units":true}`, Stock)
+	}
+	path := fmt.Sprintf("/products/%d/stock", product)
+	status, answer, err := t.send(ctx, http.MethodPut, path, body, http.Header{
+		"Authorization": {"Bearer " + t.token}, "Content-Type": {"application/json"},
+	})
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("PUT %s answers %d %s", path, status, answer)
+	}
+	return err
+}
+
+// send sends a request to the replica and returns the status and the body of its answer.
+func (t *Tracer) send(ctx context.Context, method, target, body string, header http.Header) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, t.url+target, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header = header
+	res, err := t.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	return res.StatusCode, strings.TrimSpace(string(answer)), err
+}
+
+// calls returns the commands of the deduction without other traffic: the mode kafka probes its consumers all the time.
+func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
+	kafka := slices.Contains(m.Needs, stock.NeedKafka)
+	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool {
+		return background(c.Text) || c.Server == string(stock.NeedKafka) && !kafka
+	})
+}
+
+// background names the traffic that a replica sends without a request: the probes of its health checks, keep-alives of
+// sessions, the first commands of a connection, and the observers' own commands.
+func background(text string) bool {
+	for _, prefix := range []string{
+		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
+		// SQL
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ", "SHOW SESSION ",
+		"SELECT UNIX_TIMESTAMP(event_time)",
+		"sync /", "setData /lastitem-health", // ZooKeeper
+		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{") ||
+		strings.HasPrefix(text, "PUT /v1/kv/") && strings.Contains(text, "health?cas=")
+}

@@ -1,0 +1,182 @@
+// Package judge is the judge: from what the clients saw (the history) and what the stores hold (the ledger) it says
+// whether stock was deducted exactly.
+//
+// It never trusts "stock < 0": a lost update oversells with stock at 0 or above. It never computes the initial stock
+// from the present. Missing data makes it INCONCLUSIVE, never green. It knows neither the modes nor the faults.
+//
+// Start with [Judge], which turns an [Input] of ledger and history ([Op]) into a [Report]; [Check] then holds the
+// report against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
+//
+// How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
+// resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the
+// data could have shown a failure at all. findings.go collects what they find, and draws the verdict.
+package judge
+
+import (
+	"time"
+
+	"lastitem/contract/api"
+)
+
+// Outcome is what a client knows after a request.
+type Outcome string
+
+// The outcomes. Whatever is not an answer of the service is Unknown, never failed: it may have happened.
+const (
+	OK       Outcome = "ok"       // 200: the units are ours
+	Refused  Outcome = "refused"  // sold_out: a final no that the stock must justify
+	Declined Outcome = "declined" // any other answer that says "nothing happened": busy, invalid, unavailable
+	Unknown  Outcome = "unknown"  // no answer, an unreadable one, or one that says so itself
+)
+
+// Op is one request of one client, as the client saw it. A retry with the same key is an Op of its own.
+type Op struct {
+	Client int `json:"client"`
+	// Call and Return are nanoseconds on one monotonic clock since the start of the run: just before the first byte was
+	// sent, and just after the last was read. An Unknown has no return that means anything.
+	Call   int64 `json:"call"`
+	Return int64 `json:"return"`
+
+	Outcome   Outcome  `json:"outcome"`
+	Code      api.Code `json:"code,omitempty"`
+	ProductID int64    `json:"product_id"`
+	Quantity  int64    `json:"quantity"`
+	OrderID   string   `json:"order_id,omitempty"`
+	Key       string   `json:"key,omitempty"`
+	Buyer     string   `json:"buyer,omitempty"`
+	Remaining *int64   `json:"remaining,omitempty"`
+	Replica   string   `json:"replica,omitempty"`
+	// Replayed: the answer was marked as an earlier one's repetition.
+	Replayed bool `json:"replayed,omitempty"`
+}
+
+// Input is everything the judge may look at.
+type Input struct {
+	Mode  string
+	Store api.Store
+	// Replicas is how many processes stood behind the address; 0 = not known, then no judgement on the spread.
+	Replicas int
+	// Ledger is what the service's stores hold after the run; nil = could not be read.
+	Ledger *api.Ledger
+	// History is what the clients saw, of this one product; nil = judged from the ledger alone, which is enough only where
+	// no run of ours is judged, that is with Replicas 0 and WantSoldOut false.
+	History []Op
+
+	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another,
+	// somebody else set the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's
+	// doing.
+	Stock *int64
+
+	// PerBuyer is the most units that the run let a buyer have; 0 = no limit.
+	PerBuyer int64
+
+	// WantSoldOut says that the plan asked for more than there was: a run that refused nobody then proves too little.
+	WantSoldOut bool
+	// Partial says that History lacks requests (an interrupted run, other clients): orders that no answer accounts for
+	// are then no violation, and count as sold before the first request.
+	Partial bool
+	// Stopped says that somebody stopped the run: what it did not come to might have broken.
+	Stopped bool
+	// Sequential says that the schedule is sequential on purpose, a retry for one: overlapping requests are not demanded.
+	Sequential bool
+	// Directed says that the history is one schedule, played on purpose: that nobody was served, or that few asked, is
+	// then no reason to doubt it.
+	Directed bool
+	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds
+	// on the history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of
+	// TTL, session and lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier
+	// waits are in Report.Blocked.
+	Resumed int64
+	Bound   time.Duration
+	// Lang is the language of the report's sentences: "zh", else English.
+	Lang string
+}
+
+// Verdict is what the judge found, whatever the mode claims.
+type Verdict string
+
+// The verdicts.
+const (
+	Exact        Verdict = "EXACT"        // every check that applies passed, on data that could have failed it
+	Broken       Verdict = "BROKEN"       // at least one outcome of Report.Found was seen
+	Inconclusive Verdict = "INCONCLUSIVE" // data is missing
+	// the data could not have shown a failure: nothing was sold, one replica served all, somebody stopped the run, ...
+	Vacuous Verdict = "VACUOUS"
+)
+
+// Report is the verdict on one product after one run. Units are units of stock unless said otherwise.
+type Report struct {
+	Mode      string    `json:"mode,omitempty"`
+	ProductID int64     `json:"product_id,omitempty"`
+	Store     api.Store `json:"store,omitempty"`
+	Verdict   Verdict   `json:"verdict"`
+	// Found holds those of Letters whose outcomes were seen, in that order; "" when exact.
+	Found string `json:"found"`
+	// Violations are what makes it broken beyond the letters (an unjustified refusal, duplicate ids, ...), one sentence
+	// each.
+	Violations []string `json:"violations,omitempty"`
+	// Consequences are rules broken only because a letter in Found says so already: a refusal that the leaked units
+	// explain, a negative stock after overselling. A claim of the letter covers them.
+	Consequences []string `json:"consequences,omitempty"`
+	// Missing says why the verdict is INCONCLUSIVE or VACUOUS, one sentence each.
+	Missing []string `json:"missing,omitempty"`
+	// Unchecked says which checks had no data to work on, one sentence each; they do not change the verdict.
+	Unchecked []string `json:"unchecked,omitempty"`
+
+	Initial int64 `json:"initial"`
+	Final   int64 `json:"final"`
+	Orders  int   `json:"orders"` // rows
+	Sold    int64 `json:"sold"`   // units of all order rows
+	// Held and WrittenOff are units that reservations hold, and of returned orders that were not put back; 0 also where
+	// nobody read the reservations.
+	Held       int64 `json:"held,omitempty"`
+	WrittenOff int64 `json:"written_off,omitempty"`
+
+	Oversold    int64 `json:"oversold"`
+	LostUpdates int64 `json:"lost_updates"`
+	Leaked      int64 `json:"leaked"`
+	// Overdrawn is how far the counter is below zero beyond what was ordered: no unit is missing, but a restock of as
+	// many is swallowed.
+	Overdrawn int64 `json:"overdrawn,omitempty"`
+	// Doubles counts orders beyond the first for one key; AckLost counts ok answers without their order.
+	Doubles int `json:"doubles"`
+	AckLost int `json:"ack_lost"`
+	// BadRefusals counts sold_out answers that no possible order of events justifies.
+	BadRefusals int `json:"bad_refusals"`
+	// Blocked is the longest time in which requests were in flight or refused as busy, and none finished: how long a
+	// stopped or dead holder kept the others out, stuck or not. 0 without a history.
+	Blocked time.Duration `json:"blocked_ns,omitempty"`
+
+	// Counts of the history's answers by outcome, and of the orders by replica.
+	Answers  map[Outcome]int `json:"answers,omitempty"`
+	Replicas map[string]int  `json:"replicas,omitempty"`
+
+	// Evidence names units sold more than once, with their orders, the worst first.
+	Evidence []Evidence `json:"evidence,omitempty"`
+	// Said has, of a run of reservations, the sentences that go with each letter: the counts above do not tell it.
+	Said map[rune][]string `json:"-"`
+	// Lang is the language of the sentences.
+	Lang string `json:"lang,omitempty"`
+}
+
+// Evidence is one unit that several orders carry, or that never was in stock. Unit u is the u-th that left the shelf:
+// an order that left r of s units and took q holds the units s-r-q+1 to s-r.
+type Evidence struct {
+	Unit int64 `json:"unit"`
+	// Of is how many units there were; Unit is beyond it where the last unit was not the end.
+	Of int64 `json:"of"`
+	// Times is how many orders carry the unit; Orders holds the first few of them, by time.
+	Times  int         `json:"times"`
+	Orders []api.Order `json:"orders"`
+}
+
+// Finding is a report held against a claim.
+type Finding string
+
+// The findings. Only Confirmed is good: a broken mode that did not break was not tested.
+const (
+	Confirmed    Finding = "confirmed"
+	Contradicted Finding = "contradicted"
+	Undecided    Finding = "inconclusive" // also for vacuous runs
+	Unclaimed    Finding = "unclaimed"    // the baseline: nothing to hold it against
+)

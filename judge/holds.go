@@ -1,0 +1,337 @@
+package judge
+
+import (
+	"slices"
+
+	"lastitem/contract/api"
+	"lastitem/contract/ledger"
+	"lastitem/say/text"
+)
+
+// HoldKind is what a request about a reservation asks for.
+type HoldKind string
+
+// The kinds.
+const (
+	Reserve HoldKind = "reserve"
+	Confirm HoldKind = "confirm"
+	Cancel  HoldKind = "cancel"
+	Extend  HoldKind = "extend"
+	Return  HoldKind = "return" // of the order that a confirm has made
+)
+
+// HoldKinds lists them all.
+var HoldKinds = []HoldKind{Reserve, Confirm, Cancel, Extend, Return}
+
+// HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
+// repetition with the same key is a HoldOp of its own.
+type HoldOp struct {
+	Kind   HoldKind `json:"kind"`
+	Call   int64    `json:"call"`
+	Return int64    `json:"return"`
+	Key    string   `json:"key,omitempty"` // of a reserve; "" = none
+	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
+	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
+	Outcome   Outcome `json:"outcome"`
+	Limit     bool    `json:"limit,omitempty"`
+	HoldID    string  `json:"reservation_id,omitempty"`
+	Buyer     string  `json:"buyer,omitempty"`
+	Quantity  int64   `json:"quantity"`
+	PaymentID string  `json:"payment,omitempty"`  // of a confirm
+	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK, and of a return
+	Refund    bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
+	Expired   bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Restock   bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
+	Replayed  bool    `json:"replayed,omitempty"`
+}
+
+// The states of a reservation, as the API tells them.
+const (
+	held      = string(ledger.Held)
+	confirmed = string(ledger.Confirmed)
+	cancelled = string(ledger.Cancelled)
+	expired   = string(ledger.Expired)
+	void      = string(ledger.Void)
+)
+
+// HoldReport is the verdict on reservations of one product.
+type HoldReport struct {
+	Report
+	Held, WrittenOff int64
+	// Races counts the reservations whose confirm was under way when their deadline or their sweep came.
+	Races int
+}
+
+// JudgeHolds says what the requests and the book of one product prove about its reservations:
+//
+//   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
+//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
+//     to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//     confirmed after it is D, or O if the sums show that its units were sold again; a second
+//     release of a take is O; a hold past its deadline, or extended after it, is L;
+//   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
+//     sums show that its units were sold again;
+//   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
+//     a refund has none, else D; every payment has one end, which its row tells, and a key makes one reservation, else
+//     D; a cancellation, an extension or a return that was answered was executed so, else A;
+//   - a reservation is what was asked for, and its order is its buyer's, else A;
+//   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
+//     may have been given back since;
+//   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
+//
+// With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
+// it do not apply.
+//
+// The book is of one snapshot, taken after the run and when no hold was overdue any more, all pages in one.
+func JudgeHolds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
+	j := newHoldJudge(b, ops, lang)
+	j.compareClocks()
+	return j.judged()
+}
+
+// newHoldJudge has looked at nothing yet.
+func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
+	j := &holdJudge{book: b, ops: slices.Clone(ops), rows: map[string]api.ReservationRow{}, findings: findings{
+		r: Report{ProductID: b.ProductID, Initial: b.Initial, Final: b.Stock, Lang: lang}}}
+	for _, row := range b.Rows {
+		j.rows[row.ReservationID] = row
+		j.r.Orders += len(row.Orders)
+	}
+	backwards := 0
+	for _, op := range ops {
+		if op.Outcome != Unknown && op.Return < op.Call {
+			backwards++
+		}
+	}
+	if backwards > 0 {
+		j.lack(sayBackwards, backwards)
+	}
+	if len(ops) == 0 {
+		j.lack(sayEmptyHistory)
+	}
+	j.firstCalls()
+	return j
+}
+
+// judged applies the rules.
+func (j *holdJudge) judged() HoldReport {
+	j.conserve()
+	j.walk()
+	j.pairTakes()
+	j.tooMuch()
+	j.limit()
+	j.payments()
+	j.answers()
+	j.refusals()
+	return HoldReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
+}
+
+// holdJudge is one judgement of reservations in progress.
+type holdJudge struct {
+	findings
+	book                      *api.Reservations
+	ops                       []HoldOp
+	rows                      map[string]api.ReservationRow
+	held, ordered, writtenOff int64
+	leaked                    int64
+	leakedOf                  map[string]int64 // by buyer: what his limit counts too much
+	skew                      skew
+	end                       int64 // the latest time of the clients at which the run may have ended
+	takes                     []taken
+	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	twice                     map[string]int64 // by buyer: units of changes that were not allowed, as of a second release
+	races                     int
+}
+
+// firstCalls moves the call of each repetition to the first: of several tries under one key nobody knows which had the
+// effect, and it was not before the first of them.
+func (j *holdJudge) firstCalls() {
+	first := map[string]int64{}
+	for _, op := range j.ops {
+		if at, seen := first[op.try()]; !seen || op.Call < at {
+			first[op.try()] = op.Call
+		}
+	}
+	for i, op := range j.ops {
+		if op.try() != "" {
+			j.ops[i].Call = first[op.try()]
+		}
+	}
+}
+
+// try names what repetitions have in common; "" = it is not repeated.
+func (op HoldOp) try() string {
+	switch {
+	case op.Kind == Reserve && op.Key != "":
+		return "key " + op.Key
+	case op.Kind == Confirm && op.PaymentID != "":
+		return "payment " + op.PaymentID
+	}
+	return ""
+}
+
+func (j *holdJudge) conserve() {
+	b := j.book
+	overdue := int64(0)
+	for _, row := range b.Rows {
+		if row.State == held && b.AsOfMicros >= row.ExpiresMicros {
+			overdue += row.Quantity
+		}
+	}
+	j.held, j.ordered, j.writtenOff = b.Count()
+	j.r.Sold = j.ordered
+	sum := b.Stock + j.held + j.ordered + j.writtenOff
+	switch more := sum - b.Initial; {
+	case more > 0:
+		j.find('O')
+		j.r.Oversold = more
+		j.violate("O", text.Of("stock %d, held %d, ordered %d and written off %d are %d more than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, more, b.Initial)
+	case more < 0:
+		j.find('L')
+		j.leaked, j.r.Leaked = -more, -more
+		j.violate("L", text.Of("stock %d, held %d, ordered %d and written off %d are %d less than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, -more, b.Initial)
+	}
+	if overdue > 0 {
+		j.find('L')
+		j.r.Leaked += overdue
+		j.each(int(overdue), "L", text.Of("%d [unit is|units are] still held past the deadline"))
+	}
+}
+
+// ways are the allowed changes.
+var ways = map[[2]string]bool{
+	{"", held}: true, {held, held}: true, {held, confirmed}: true, {held, cancelled}: true, {held, expired}: true,
+	{held, void}: true, {expired, confirmed}: true,
+}
+
+// walk follows the events of each reservation.
+func (j *holdJudge) walk() {
+	var early, overwritten, late, extended, bad, lies []string
+	var was, now string // of the first bad change
+	gone := map[string]bool{cancelled: true, expired: true, void: true}
+	j.twice = map[string]int64{}
+	for _, row := range j.book.Rows {
+		last, again, deadline := "", false, int64(0)
+		for _, e := range row.Events {
+			rehold := e.Was == expired && e.Now == confirmed
+			extends := e.Was == held && e.Now == held
+			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
+				extends && again {
+				if bad = append(bad, row.ReservationID); len(bad) == 1 {
+					was, now = last, e.Now
+				}
+				j.twice[row.Buyer] += row.Quantity
+			}
+			if gone[last] && gone[e.Now] { // the units came back twice, or a change was lost
+				j.find('O')
+			}
+			switch {
+			case e.Now == expired && e.AtMicros < deadline && e.DeadlineMicros < deadline:
+				overwritten = append(overwritten, row.ReservationID)
+			case e.Now == expired && e.AtMicros < deadline, extends && e.DeadlineMicros < deadline:
+				early = append(early, row.ReservationID)
+			case e.Was == held && e.Now == confirmed && e.AtMicros >= deadline:
+				late = append(late, row.ReservationID)
+			case extends && e.AtMicros >= deadline:
+				extended = append(extended, row.ReservationID)
+			}
+			last, again = e.Now, again || extends
+			if e.Now == held { // a later change may not know that it was extended
+				deadline = e.DeadlineMicros
+			}
+		}
+		if last != row.State {
+			lies = append(lies, row.ReservationID)
+		}
+	}
+	j.named(bad, "O", text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s"),
+		was, now)
+	j.prove('A', &j.r.AckLost, early, text.Of("%d [reservation|reservations] expired before the deadline, or got an "+
+		"earlier one"))
+	if len(overwritten) > 0 { // a lost update
+		j.find('O')
+	}
+	j.named(overwritten, "O", text.Of("%d [extension was|extensions were] overwritten by an expiry that knew the "+
+		"deadline before it"))
+	j.charged(late, text.Of("%d [reservation was|reservations were] confirmed after the deadline"))
+	if len(extended) > 0 {
+		j.find('L')
+	}
+	j.named(extended, "L", text.Of("%d [reservation was|reservations were] extended after the deadline"))
+	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
+}
+
+// payments checks orders against reservations, and the ends of payments.
+func (j *holdJudge) payments() {
+	var two, orderless, ended, ends, endless, others []string
+	end, paid := map[string]string{}, map[string]int{}
+	for _, row := range j.book.Rows {
+		n := len(row.Orders)
+		switch {
+		case n > 1:
+			two = append(two, row.ReservationID)
+		case row.State == confirmed && n == 0, row.State == held && n > 0:
+			orderless = append(orderless, row.ReservationID)
+		case row.State != confirmed && n > 0:
+			ended = append(ended, row.ReservationID)
+		}
+		for _, p := range row.Payments {
+			if _, seen := end[p.Payment]; seen || p.Outcome != "" && (p.Outcome == "order") != (p.OrderID != "") {
+				ends = append(ends, p.Payment)
+			}
+			end[p.Payment] = p.OrderID
+		}
+	}
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			if o.Buyer != row.Buyer {
+				others = append(others, o.OrderID)
+			}
+			paid[o.Payment]++
+			switch order, known := end[o.Payment]; {
+			case !known:
+				endless = append(endless, o.Payment)
+			case order != o.OrderID || paid[o.Payment] > 1:
+				ends = append(ends, o.Payment)
+			}
+		}
+	}
+	if len(two) > 0 {
+		j.find('O')
+	}
+	j.named(two, "O", text.Of("%d [reservation has|reservations have] two orders"))
+	j.charged(ended, text.Of("%d cancelled or expired [reservation has|reservations have] an order"))
+	j.named(orderless, "O", text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no "+
+		"confirmation explains"))
+	j.prove('D', &j.r.Doubles, ends, text.Of("%d [payment has|payments have] two ends"))
+	j.named(endless, "D", text.Of("%d [order was|orders were] made by a payment that is not there"))
+	j.prove('A', &j.r.AckLost, others, text.Of("%d [order is|orders are] of another buyer than [its|their] reservation"))
+}
+
+// charged notes sales of reservations that had ended: D, or O if the sums show that the units were sold again.
+func (j *holdJudge) charged(ids []string, t text.Text) {
+	if j.r.Oversold > 0 {
+		j.named(ids, "O", t)
+	} else {
+		j.prove('D', &j.r.Doubles, ids, t)
+	}
+}
+
+// prove notes an outcome that was seen as often as there are ids, and adds it to the sum.
+func (j *holdJudge) prove(letter byte, sum *int, ids []string, t text.Text) {
+	if len(ids) > 0 {
+		j.find(letter)
+		*sum += len(ids)
+	}
+	j.named(ids, string(letter), t)
+}
+
+// named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
+func (j *holdJudge) named(ids []string, implied string, t text.Text, args ...any) {
+	if len(ids) > 0 {
+		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(text.Of(", the first: %s"), slices.Min(ids))
+		j.broken = append(j.broken, violation{implied, said})
+	}
+}

@@ -1,0 +1,137 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"lastitem/contract/api"
+	"lastitem/say/text"
+)
+
+// The rules about answers: the book must have what the service acknowledged, once.
+
+// answers checks what was acknowledged.
+func (j *holdJudge) answers() {
+	j.answeredHolds()
+	j.answeredPayments()
+	var kept []string
+	for _, op := range j.ops {
+		if op.Outcome == OK && j.keeps(op) {
+			kept = append(kept, op.HoldID)
+		}
+	}
+	j.prove('A', &j.r.AckLost, kept, text.Of("%d [cancellation, extension or return was|cancellations, extensions or "+
+		"returns were] answered, but not executed"))
+}
+
+func (j *holdJudge) answeredHolds() {
+	var absent, other []string
+	purged := 0
+	for _, op := range j.ops {
+		if op.Kind != Reserve || op.Outcome != OK {
+			continue
+		}
+		switch row, there := j.rows[op.HoldID]; {
+		case there && (row.Buyer != op.Buyer || row.Quantity != op.Quantity):
+			other = append(other, op.HoldID)
+		case there:
+		case j.purged(op):
+			purged++
+		default:
+			absent = append(absent, op.HoldID)
+		}
+	}
+	if purged > 0 {
+		j.skip(text.Of("%d [reservation is|reservations are] older than an hour and may have been removed"), purged)
+	}
+	twice, shared := j.heldTwice()
+	j.prove('A', &j.r.AckLost, absent, text.Of("%d [reservation|reservations] answered that [is|are] not there"))
+	j.prove('D', &j.r.Doubles, twice, text.Of("%d [key has|keys have] made two reservations"))
+	j.prove('D', &j.r.Doubles, shared, text.Of("%d [reservation was|reservations were] answered to two keys"))
+	j.named(other, "", text.Of("%d [reservation is|reservations are] of another buyer or quantity than was asked for"))
+}
+
+func (j *holdJudge) answeredPayments() {
+	var lost, foreign, refunded, endless []string
+	type order struct{ id, hold string }
+	orders, ends := map[string]order{}, map[string]bool{} // by payment
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			orders[o.Payment] = order{o.OrderID, row.ReservationID}
+		}
+		for _, p := range row.Payments {
+			ends[p.Payment] = true
+		}
+	}
+	for _, op := range j.ops {
+		if op.Kind != Confirm {
+			continue
+		}
+		_, there := j.rows[op.HoldID]
+		switch o, made := orders[op.PaymentID]; {
+		case op.Outcome == OK && (!made || o.id != op.OrderID):
+			lost = append(lost, cmp.Or(op.OrderID, op.PaymentID))
+		case op.Outcome == OK && o.hold != op.HoldID:
+			foreign = append(foreign, op.OrderID)
+		case op.Refund && made:
+			refunded = append(refunded, op.PaymentID)
+		case op.Refund && there && !ends[op.PaymentID] && !j.purged(op):
+			endless = append(endless, op.PaymentID)
+		}
+	}
+	j.prove('A', &j.r.AckLost, lost, text.Of("%d [confirmation|confirmations] answered with an order that is not there"))
+	j.prove('A', &j.r.AckLost, foreign, text.Of("%d [confirmation|confirmations] answered with the order of another "+
+		"reservation"))
+	j.prove('D', &j.r.Doubles, refunded, text.Of("%d [payment|payments] answered with a refund [has|have] an order"))
+	j.prove('A', &j.r.AckLost, endless, text.Of("%d [payment|payments] answered with a refund that is not there"))
+}
+
+// heldTwice lists the keys that have made two reservations, and the reservations that two keys have made, by the rows
+// or by the answers.
+func (j *holdJudge) heldTwice() (keys, ids []string) {
+	made, by := map[string]string{}, map[string]string{}
+	note := func(one map[string]string, from, to string, twice *[]string) {
+		if first, seen := one[from]; !seen {
+			one[from] = to
+		} else if first != to && !slices.Contains(*twice, from) {
+			*twice = append(*twice, from)
+		}
+	}
+	both := func(key, id string) {
+		if key != "" {
+			note(made, key, id, &keys)
+			note(by, id, key, &ids)
+		}
+	}
+	for _, row := range j.book.Rows {
+		both(row.Key, row.ReservationID)
+	}
+	for _, op := range j.ops {
+		if op.Kind == Reserve && op.Outcome == OK {
+			both(op.Key, op.HoldID)
+		}
+	}
+	return keys, ids
+}
+
+// keeps reports whether a cancellation, an extension or a return that was answered never happened, or not as answered.
+// If a later change has overwritten a cancellation, that change is to blame. No late payment buys what a cancel has
+// found expired.
+func (j *holdJudge) keeps(op HoldOp) bool {
+	row, there := j.rows[op.HoldID]
+	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
+	switch op.Kind {
+	case Cancel:
+		return (row.State == held || row.State == confirmed || row.State == expired) &&
+			!changed(func(e api.ReservationEvent) bool {
+				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
+			})
+	case Extend:
+		return there && !changed(func(e api.ReservationEvent) bool { return e.Was == held && e.Now == held })
+	case Return:
+		return there && !slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool {
+			return o.OrderID == op.OrderID && o.Returned && o.Restocked == op.Restock
+		})
+	}
+	return false
+}

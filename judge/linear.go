@@ -1,0 +1,155 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"lastitem/say/text"
+)
+
+// sales returns all units sold according to the rows or to acknowledgements.
+func (x records) sales(lost []change) []change {
+	all := slices.Clip(lost)
+	for i, c := range x.claims { // twice the same id is two rows, and both have been taken from somewhere
+		call := c.call
+		if !c.made {
+			call = always
+		}
+		all = append(all, change{call, x.rows[i].Quantity})
+	}
+	return all
+}
+
+// hearRefusals checks every sold_out. It also catches a shop that sells nothing, without a special rule.
+// Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
+func (j *judge) hearRefusals(sales []change) {
+	if j.units.released { // a counter that may rise: see JudgeHolds
+		return
+	}
+	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
+	j.r.BadRefusals = bad + excused
+	j.each(bad, "", text.Of("%d [request was|requests were] refused though in stock: no order of events justifies it"))
+	j.each(excused, "L", sayLeakRefusals)
+}
+
+// unjustified counts the refusals that no order of events justifies, and apart from them those that only the leaked
+// units explain, if these were gone from the start.
+//
+// A counter that only falls is linearizable exactly if it never goes below zero and every refusal finds too little left
+// at its latest moment, its return, when every deduction is taken at its earliest, its call: a refusal of q that
+// returned at r is justified if initial - (units sold with call <= r) < q. Intervals are closed: equal times count as
+// concurrent. (Place the deductions at their calls and the refusals at their returns; no other order leaves less for a
+// refusal.)
+//
+// An exhaustive search agrees on small histories, see the tests; a general checker takes exponential time on just the
+// histories that matter here, the wrong ones and those with unknown outcomes.
+func unjustified(initial, leaked int64, sales []change, ops []Op) (bad, excused int) {
+	s := newShelf(initial, sales, nil)
+	for _, op := range ops {
+		if op.Outcome != Refused {
+			continue
+		}
+		switch left := s.left(op.Return); {
+		case left < op.Quantity:
+		case left-leaked < op.Quantity:
+			excused++
+		default:
+			bad++
+		}
+	}
+	return bad, excused
+}
+
+// hearOrder checks the order of the sales in time, where it can be read off the remaining stock: every row reports one
+// and no two rows share a unit. A sale that had returned before another was called must then have left more. Neither
+// the sums nor the refusals see this: every unit is sold once, only not in the order that the answers tell of.
+func (j *judge) hearOrder() {
+	if !j.units.ordered() {
+		return
+	}
+	inverted, latest := 0, int64(always)
+	for _, i := range j.inOrder() {
+		c := j.claims[i]
+		// somebody who left more was called after this one had returned
+		if c.made && c.op >= 0 && j.ops[c.op].Return < latest {
+			inverted++
+		}
+		if c.sure {
+			latest = max(latest, c.call)
+		}
+	}
+	j.each(inverted, "OA", text.Of("%d [sale|sales] left more than a sale that began after [it|they] had ended"))
+}
+
+// inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and
+// none shares a unit.
+func (x records) inOrder() []int {
+	rows := make([]int, len(x.rows))
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*x.rows[b].Remaining, *x.rows[a].Remaining) })
+	return rows
+}
+
+// order moves each sale after those that left more: it cannot precede their calls.
+func (j *judge) order() {
+	if !j.units.ordered() {
+		return
+	}
+	latest := int64(always)
+	for _, i := range j.inOrder() {
+		c := &j.claims[i]
+		if c.sure {
+			latest = max(latest, c.call)
+		}
+		if c.made {
+			c.call = max(c.call, latest)
+		}
+	}
+}
+
+// overlapping tells whether some request that may have sold something ran at the same time as another that competed. If
+// apart is set, the other must be on another replica: a mutex may separate requests of one process, but not of
+// two. A client may use one time for a return and its next call; that is no overlap, so here the intervals are
+// open.
+func overlapping(ops []Op, apart bool) bool {
+	type interval struct {
+		call, end int64
+		sold      bool
+		replica   string
+	}
+	var all []interval
+	for _, op := range ops {
+		v := interval{op.Call, op.Return, op.Outcome == OK, ""}
+		switch {
+		case op.Outcome == Declined && !busy(op):
+			continue // it never came near the stock
+		case !answered(op) && op.Outcome != Declined: // no return: it may go on forever
+			v.end, v.sold = -always-1, true
+		}
+		if apart {
+			if op.Replica == "" {
+				continue // nobody knows where it was
+			}
+			v.replica = op.Replica
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.call, b.call) })
+	// In order of call, an earlier interval overlaps this one if it ends after this call: look at the latest end, of
+	// anyone and of a seller, on each replica.
+	anyone, seller := map[string]int64{}, map[string]int64{}
+	for _, v := range all {
+		for replica, end := range anyone {
+			if apart == (replica != v.replica) && (seller[replica] > v.call || v.sold && end > v.call) {
+				return true
+			}
+		}
+		anyone[v.replica] = max(anyone[v.replica], v.end)
+		if v.sold {
+			seller[v.replica] = max(seller[v.replica], v.end)
+		}
+	}
+	return false
+}

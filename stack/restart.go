@@ -1,0 +1,123 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// A restart that fails is tried again after firstBackoff, and then after twice as long each time, up to lastBackoff.
+const (
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// part is a running server, as launch started it.
+type part struct {
+	sv   server
+	addr string
+	p    *process
+}
+
+// keepPart notes what was launched, to start it again.
+func (l *launcher) keep(sv server, addr string, p *process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parts == nil {
+		l.parts = map[string]part{}
+	}
+	l.parts[sv.name] = part{sv, addr, p}
+}
+
+func (l *launcher) named(name string) (part, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.parts[name]
+	return x, ok
+}
+
+// revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
+func (l *launcher) revive(x part, how string) {
+	l.opts.Log("%s has died: %s; starting it again", x.sv.name, how)
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		p, err := l.attempt(context.Background(), x.sv, x.addr)
+		if err == nil {
+			l.keep(x.sv, x.addr, p)
+			l.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
+			return
+		}
+		if l.keeper.ended() {
+			return
+		}
+		l.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(l.opts.tell(err)), wait)
+		select {
+		case <-time.After(wait):
+		case <-l.keeper.gone:
+			return
+		}
+	}
+}
+
+// PID is the process that plays a part now, by the name of its Service; 0 where there is none.
+func (s *Stack) PID(name string) int {
+	x, ok := s.procs.named(name)
+	if !ok {
+		return 0
+	}
+	return x.p.pid
+}
+
+// Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end,
+// which drains it, waits until it has, and returns when the new one is ready and answers through the balancer.
+func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
+	name := fmt.Sprintf("replica %d", i+1)
+	old, ok := s.procs.named(name)
+	if !ok {
+		return fmt.Errorf("stack: there is no %s", name)
+	}
+	s.procs.keeper.expect(old.p)
+	if err := syscall.Kill(old.p.pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stack: end %s: %w", name, err)
+	}
+	select {
+	case <-old.p.exited:
+	case <-ctx.Done():
+		return fmt.Errorf("stack: %s does not end: %w", name, context.Cause(ctx))
+	}
+	if old.p.how != exitedWell {
+		return fmt.Errorf("stack: %s ended badly: %s%s", name, old.p.how, tail(old.p.log))
+	}
+	sv := old.sv
+	sv.setup = func(site) ([]string, error) { return []string{binary, "serve"}, nil }
+	p, err := s.procs.attempt(ctx, sv, old.addr)
+	if err != nil {
+		return err
+	}
+	s.procs.keep(sv, old.addr, p)
+	return s.reachable(ctx, fmt.Sprint(i+1))
+}
+
+// reachable waits until the balancer sends requests to the replica with this X-Replica: for a while it skips one that
+// refused a connection.
+func (s *Stack) reachable(ctx context.Context, replica string) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/healthz", http.NoBody)
+		if err != nil {
+			return err
+		}
+		res, err := probes.Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+			if res.Header.Get("X-Replica") == replica {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stack: the balancer does not ask replica %s: %w", replica, context.Cause(ctx))
+		case <-time.After(readyPolling):
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package wire
+
+import (
+	"encoding/binary"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"lastitem/testkit"
+)
+
+// A length that is none is refused, wherever it comes from; such a head must not end the process of the proxy.
+func TestHTTPRefusesLengths(t *testing.T) {
+	t.Parallel()
+	for _, length := range []string{"-5", "5x", "99999999999999999999"} {
+		s := HTTP.begin()()
+		m, err := s.command([]byte("POST / HTTP/1.1\r\nContent-Length: " + length + "\r\n\r\nhello"))
+		if err == nil {
+			t.Errorf("a request with the length %s: %d bytes, want an error", length, m.size)
+		}
+		s = HTTP.begin()()
+		_, err = s.command([]byte("GET / HTTP/1.1\r\n\r\n"))
+		testkit.Must(t, err)
+		answer := []byte("HTTP/1.1 200 OK\r\nContent-Length: " + length + "\r\n\r\nhello")
+		m, err = s.answer(answer)
+		if err == nil && m.size > 0 {
+			m, err = s.answer(answer[m.size:])
+		}
+		if err == nil {
+			t.Errorf("an answer with the length %s: %d bytes of the body, want an error", length, m.size)
+		}
+	}
+}
+
+// fuzz reads what the fuzzer makes of the transcripts: nothing may break a reader, and where it is cut makes no
+// difference.
+func fuzz(f *testing.F, codec Codec, more ...[]byte) {
+	for _, text := range more {
+		f.Add(text, len(text))
+	}
+	for _, talk := range talks() {
+		if talk.codec.name == codec.name {
+			for _, size := range []int{1, 3, 16} {
+				f.Add(talk.text, size)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		size = 1 + max(size, -size-1)%64
+		whole, cut := hear(t, codec, text, max(1, len(text))), hear(t, codec, text, size)
+		if whole.Err != "" && cut.Err != "" { // how far a reader gets before it finds out that it cannot read may differ
+			return
+		}
+		if diff := cmp.Diff(whole, cut); diff != "" {
+			t.Errorf("by %d bytes (-whole +cut):\n%s", size, diff)
+		}
+	})
+}
+
+func FuzzRedis(f *testing.F)     { fuzz(f, Redis) }
+func FuzzMySQL(f *testing.F)     { fuzz(f, MySQL) }
+func FuzzHTTP(f *testing.F)      { fuzz(f, HTTP) }
+func FuzzGRPC(f *testing.F)      { fuzz(f, GRPC) }
+func FuzzZooKeeper(f *testing.F) { fuzz(f, ZooKeeper) }
+func FuzzKafka(f *testing.F)     { fuzz(f, Kafka, untrueCounts()...) }
+
+// A command that only keeps a session alive counts as a poll: it may come in the middle of any request.
+func TestRenewalsArePolls(t *testing.T) {
+	t.Parallel()
+	zk := func(op uint32, path string) string {
+		body := binary.BigEndian.AppendUint32(nil, 7) // the request's number
+		body = binary.BigEndian.AppendUint32(body, op)
+		body = binary.BigEndian.AppendUint32(body, uint32(len(path)))
+		body = append(body, path...)
+		return string(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	}
+	for _, c := range []struct {
+		codec   Codec
+		message string
+		poll    bool
+	}{
+		{ZooKeeper, zk(9, "/"), true},
+		{ZooKeeper, zk(9, "/locks"), false},
+		{ZooKeeper, zk(3, "/"), false},
+		{HTTP, "PUT /v1/session/renew/8a HTTP/1.1\r\nHost: a\r\n\r\n", true},
+		{HTTP, "PUT /v1/session/destroy/8a HTTP/1.1\r\nHost: a\r\n\r\n", false},
+		{HTTP, "GET /v1/session/renew/8a HTTP/1.1\r\nHost: a\r\n\r\n", false},
+	} {
+		s := c.codec.begin()()
+		if z, ok := s.(*zooKeeperSession); ok {
+			z.begun = true
+		}
+		m, err := s.command([]byte(c.message))
+		if err != nil || m.call == nil || m.call.Poll != c.poll {
+			t.Errorf("%q: %+v, %v; want poll %t", c.message, m.call, err, c.poll)
+		}
+	}
+}
+
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]string{
+		"$1\r\n7\r\n": "7", "$-1\r\n": "nil", "_\r\n": "nil", "*-1\r\n": "nil", "+OK\r\n": "OK", ":3\r\n": "3",
+		"-ERR no\r\n":             "ERR no",
+		"*2\r\n$1\r\na\r\n:2\r\n": "[a, 2]", "$5\r\nab": "", "": "",
+	} {
+		testkit.Is(t, respSaid([]byte(reply)), want, "respSaid(%q)", reply)
+	}
+	packet := func(n byte, body string) string { return string([]byte{byte(len(body)), 0, 0, n}) + body }
+	columns := packet(1, "\x02") + packet(2, "def of stock") + packet(3, "def of seq")
+	for name, tt := range map[string]struct{ answer, want string }{
+		"changed one":  {packet(1, "\x00\x01\x00\x02\x00\x00\x00"), "1 row"},
+		"changed none": {packet(1, "\x00\x00\x00\x02\x00\x00\x00"), "0 rows"},
+		"an error":     {packet(1, "\xff\xb5\x04#40001deadlock"), "ERROR 1205"},
+		"a row": {columns + packet(4, "\xfe\x00\x00\x02\x00") + packet(5, "\x011\xfb") +
+			packet(6, "\xfe\x00\x00\x02\x00"), "1, NULL"},
+		"without an EOF":   {columns + packet(4, "\x011\x0220"), "1, 20"},
+		"no row":           {columns + packet(4, "\xfe\x00\x00\x02\x00") + packet(5, "\xfe\x00\x00\x02\x00"), "0 rows"},
+		"half a result":    {packet(1, "\x02") + packet(2, "def of stock"), ""},
+		"nothing so far":   {"", ""},
+		"half of a packet": {"\x05\x00\x00\x01\x00", ""},
+		"an error later": {columns + packet(4, "\xfe\x00\x00\x02\x00") + packet(5, "\xff\xb5\x04#HY000time-out"),
+			"ERROR 1205"},
+		"half a row":     {columns + packet(4, "\xfe\x00\x00\x02\x00") + "\x05\x00\x00\x05\x01", ""},
+		"known columns":  {packet(1, "\x02\x00") + packet(2, "\x011\x0220") + packet(3, "\xfe\x00\x00\x02\x00"), ""},
+		"no such length": {packet(1, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), ""},
+	} {
+		testkit.Is(t, mysqlSaid([]byte(tt.answer)), tt.want, "%s: mysqlSaid", name)
+	}
+}
+
+// The rows of a prepared statement have another form.
+func TestSaidBinary(t *testing.T) {
+	t.Parallel()
+	const (
+		tiny, unsignedTiny = "def\x0c\x3f\x00\x04\x00\x00\x00\x01\x00\x00\x00\x00\x00",
+			"def\x0c\x3f\x00\x04\x00\x00\x00\x01\x20\x00\x00\x00\x00"
+		long, text = "def\x0c\x3f\x00\x14\x00\x00\x00\x08\x00\x00\x00\x00\x00",
+			"def\x0c\x21\x00\x14\x00\x00\x00\xfd\x00\x00\x00\x00\x00"
+		date = "def\x0c\x3f\x00\x14\x00\x00\x00\x0c\x00\x00\x00\x00\x00"
+	)
+	result := func(row string, columns ...string) []byte {
+		all := append([]string{string([]byte{byte(len(columns))})}, columns...)
+		return []byte(packets(1, append(all, "\xfe\x00\x00\x02\x00", row, "\xfe\x00\x00\x02\x00")...))
+	}
+	for name, tt := range map[string]struct {
+		answer []byte
+		want   string
+	}{
+		"whole numbers": {result("\x00\x00\xfe\xff\xff\xff\xff\xff\xff\xff\xfb\xfb", long, tiny, unsignedTiny),
+			"-2, -5, 251"},
+		"text and NULL":  {result("\x00\x08\x02ab\x00", text, tiny, text), "ab, NULL, "},
+		"a time":         {result("\x00\x00\x00", date), ""},
+		"half a number":  {result("\x00\x00\x01\x02", long), ""},
+		"half of a text": {result("\x00\x00\x05ab", text), ""},
+		"no row":         {[]byte(packets(1, "\x01", long, "\xfe\x00\x00\x02\x00", "\xfe\x00\x00\x02\x00")), "0 rows"},
+		"changed one":    {[]byte(packets(1, "\x00\x01\x00\x02\x00\x00\x00")), "1 row"},
+	} {
+		testkit.Is(t, mysqlSaidBinary(tt.answer), tt.want, "%s: mysqlSaidBinary", name)
+	}
+}
+
+// The kept part of a long answer is its beginning, without gaps.
+func TestKeepLongAnswer(t *testing.T) {
+	t.Parallel()
+	k := &call{holds: []*Hold{{}}}
+	for _, part := range []string{"begin", strings.Repeat("x", 2*mostKept), "end"} {
+		k.keep([]byte(part))
+	}
+	if got := string(k.raw); got != "begin"+strings.Repeat("x", mostKept-len("begin")) {
+		t.Errorf("kept %d bytes, which end with %q", len(got), got[max(0, len(got)-8):])
+	}
+}
+
+// filled sets every field of a message, two elements in each array, and adds a tagged field that nobody knows.
+func filled(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		filled(v.Elem())
+	case reflect.Struct:
+		if tags, ok := v.Addr().Interface().(*kmsg.Tags); ok {
+			tags.Set(1000, []byte("tag"))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).Name != "Version" {
+				filled(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			filled(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8:
+		v.SetUint(7)
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	}
+}
+
+// kafkaMessages are the kinds that are read.
+func kafkaMessages() []kafkaMessage {
+	return []kafkaMessage{
+		kmsg.NewPtrProduceRequest(), kmsg.NewPtrOffsetCommitRequest(), kmsg.NewPtrFetchResponse(),
+		kmsg.NewPtrMetadataResponse(), kmsg.NewPtrCreateTopicsResponse(),
+	}
+}
+
+// The shapes are those of kmsg, in all flexible versions: a message with everything in it is read back as it was, and
+// none of it may be missing.
+func TestKafkaShapes(t *testing.T) {
+	t.Parallel()
+	for _, m := range kafkaMessages() {
+		versions := 0
+		for version := range m.(interface{ MaxVersion() int16 }).MaxVersion() + 1 {
+			m.(interface{ SetVersion(int16) }).SetVersion(version)
+			if !m.IsFlexible() {
+				continue
+			}
+			versions++
+			filled(reflect.ValueOf(m).Elem())
+			body := m.(interface{ AppendTo([]byte) []byte }).AppendTo([]byte{0}) // no tagged fields in the header
+			read := reflect.New(reflect.TypeOf(m).Elem()).Interface().(kafkaMessage)
+			read.(interface{ SetVersion(int16) }).SetVersion(version)
+			if !kafkaRead(read, body) {
+				t.Errorf("%T, version %d: not read", m, version)
+				continue
+			}
+			again := read.(interface{ AppendTo([]byte) []byte }).AppendTo([]byte{0})
+			if diff := cmp.Diff(body, again, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%T, version %d: read as another message (-want +got):\n%s", m, version, diff)
+			}
+			for n := range body {
+				if kafkaRead(read, body[:n]) {
+					t.Errorf("%T, version %d: read without its last %d bytes", m, version, len(body)-n)
+				}
+			}
+		}
+		if versions == 0 {
+			t.Errorf("%T has no flexible version", m)
+		}
+	}
+}
+
+// untrueCounts are transcripts in which a message of each kind ends with a count of 2^32-1 tagged fields.
+func untrueCounts() (all [][]byte) {
+	untrue := func(message string) string { return message[:len(message)-1] + "\xff\xff\xff\xff\x0f" }
+	metadata, fetch, create := kmsg.NewPtrMetadataRequest(), kmsg.NewPtrFetchRequest(), kmsg.NewPtrCreateTopicsRequest()
+	for _, r := range []kmsg.Request{metadata, fetch, create} {
+		r.SetVersion(r.MaxVersion())
+		all = append(all, transcript(client(kafkaAsks(1, r)), server(framed(untrue(kafkaAnswers(1, r.ResponseKind())[4:])))))
+	}
+	for _, r := range []kmsg.Request{kmsg.NewPtrProduceRequest(), kmsg.NewPtrOffsetCommitRequest()} {
+		r.SetVersion(r.MaxVersion())
+		all = append(all, transcript(client(framed(untrue(kafkaAsks(1, r)[4:])))))
+	}
+	return all
+}
+
+// A count of tagged fields that is not true costs no time. kmsg alone counts it down, which takes a minute.
+func TestKafkaUntrueCounts(t *testing.T) {
+	t.Parallel()
+	for i, text := range untrueCounts() {
+		done := make(chan heard, 1)
+		go func() { done <- hear(t, Kafka, text, len(text)) }()
+		select {
+		case h := <-done:
+			if h.Err != "" || len(h.Messages) == 0 {
+				t.Errorf("transcript %d: %+v, want the name of the request", i, h)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("transcript %d is still being read after 10 s", i)
+		}
+	}
+}
