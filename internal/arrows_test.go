@@ -24,96 +24,88 @@ const module = "lastitem"
 var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
-	"contract/api":     {"say/text"},
+	// The ground: what crosses the wire, what a row is, and what the program says to people.
+	"contract/api":    {"say/text"},
+	"contract/ledger": {},
+	"say/redact":      {},
+	"say/report":      {},
+	"say/text":        {},
+
+	// The judge, and those who ask it.
 	"judge":            {"contract/api", "contract/ledger", "say/text"},
-	"internal/backend": {"say/redact", "internal/sqlite", "internal/store", "migrations", "say/text"},
+	"loadtest":         {"contract/api", "judge", "loadtest/client", "say/redact", "say/text"},
+	"loadtest/client":  {"contract/api", "judge", "say/text"},
+	"loadtest/report":  {"contract/api", "judge", "loadtest", "loadtest/client", "say/report", "say/text"},
+	"faultlab":         {"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/report", "say/text", "stack"},
+	"faultlab/fault":   {"contract/api", "faultlab/rig", "judge", "say/text", "stack", "stack/wire"},
+	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire"},
+	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire"},
+	"faultlab/trace": {
+		"internal/backend", "internal/replica", "internal/stock", "say/report", "say/text", "stack", "stack/wire",
+	},
+	"stack":       {"contract/api", "say/redact", "say/text", "stack/wire"},
+	"stack/wire":  {},
+	"console":     {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
+	"console/web": {"contract/api"},
+
+	// The shop.
+	"internal/backend": {"internal/sqlite", "internal/store", "migrations", "say/redact", "say/text"},
+	"internal/guest":   {"internal/backend", "say/redact", "say/text", "stack"},
 	"internal/handler": {
-		"contract/api", "judge", "internal/idempotency", "contract/ledger", "internal/shop", "internal/step",
-		"internal/stock", "say/text",
+		"contract/api", "contract/ledger", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
+		"judge", "say/text",
 	},
 	"internal/idempotency": {"internal/lock"},
-	"internal/shop/kafka":  {"internal/idempotency", "contract/ledger", "internal/step", "internal/stock"},
-	"stack":                {"contract/api", "internal/backend", "say/redact", "stack/wire", "say/text"},
-	"internal/lock":        {"internal/step"},
-	"say/redact":           {},
 	"internal/redisbatch":  {},
 	"internal/replica": {
-		"contract/api", "internal/backend", "internal/handler", "internal/idempotency", "stack",
-		"internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "say/redact", "internal/shop",
-		"internal/shop/kafka", "internal/step", "internal/stock", "say/text",
-	}, // the last one in tests only
+		"contract/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/lock/coord",
+		"internal/lock/handoff", "internal/lock/textbook", "internal/shop", "internal/shop/kafka", "internal/step",
+		"internal/stock", "say/redact", "say/text", "stack",
+	},
 	"internal/shop": {
-		"internal/idempotency", "contract/ledger", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
+		"contract/ledger", "internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
 		"internal/step", "internal/stock", "internal/store",
 	},
-	"internal/sqlite": {},
-	"internal/step":   {},
+	"internal/shop/kafka": {"contract/ledger", "internal/idempotency", "internal/step", "internal/stock"},
+	"internal/sqlite":     {},
+	"internal/step":       {},
 	"internal/stock": {
-		"docs", "internal/idempotency", "contract/ledger", "internal/lock", "internal/lock/coord",
+		"contract/ledger", "docs", "internal/idempotency", "internal/lock", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
 		"say/text",
 	},
-	"internal/stock/pages": {"docs", "contract/api", "internal/stock", "say/text"},
-	"contract/ledger":      {},
-	"internal/store":       {"internal/idempotency", "contract/ledger", "internal/redisbatch", "internal/sqlite"},
-	"say/text":             {},
-	"stack/wire":           {},
-
-	"say/report": {},
-	"faultlab/trace": {
-		"internal/backend", "stack", "internal/replica", "say/report", "internal/stock",
-		"stack/wire", "say/text",
-	},
+	"internal/stock/pages": {"contract/api", "docs", "internal/stock", "say/text"},
+	"internal/store":       {"contract/ledger", "internal/idempotency", "internal/redisbatch", "internal/sqlite"},
+	"migrations":           {},
+	"docs":                 {"contract/api", "internal/stock", "internal/stock/pages", "say/report", "say/text"},
 
 	// The kinds of locks. None of them imports another.
+	"internal/lock":          {"internal/step"},
 	"internal/lock/coord":    {"internal/lock", "internal/step"},
 	"internal/lock/handoff":  {"internal/lock", "internal/redisbatch", "internal/step"},
 	"internal/lock/sqllock":  {"internal/lock", "internal/sqlite", "internal/step"},
 	"internal/lock/textbook": {"internal/lock", "internal/step"},
 
-	"faultlab": {
-		"faultlab/fault", "faultlab/rig", "contract/api", "judge", "stack", "say/report",
-		"say/text",
-	},
-	"faultlab/fault": {"faultlab/rig", "contract/api", "judge", "stack", "stack/wire",
-		"say/text"},
-	"faultlab/rig": {"contract/api", "judge", "stack", "stack/wire", "say/text"},
-	"loadtest":     {"contract/api", "judge", "say/redact", "loadtest/client", "say/text"},
-	"loadtest/report": {
-		"contract/api", "judge", "say/report", "say/text", "loadtest", "loadtest/client",
-	},
-	"loadtest/client": {"contract/api", "judge", "say/text"},
-	"migrations":      {},
-	"examples/gorm":   {},
-	// in tests only
-	"examples/plain": {"internal/lock", "internal/lock/textbook"},
-	"console/web": {"contract/api"},
-	"docs":           {"contract/api", "say/report", "internal/stock", "internal/stock/pages", "say/text"},
-
-	// The page Step: a person schedules two clients on a lane.
-	"faultlab/stepper": {"faultlab/rig", "contract/api", "stack", "stack/wire", "say/text"},
-
-	// The console makes no run itself: cmd/shop gives it a driver.
-	"console": {"docs", "contract/api"},
-
-	// For tests only; see testOnly.
+	// Examples, and tests only; see testOnly. newmode is a command for people who add a mode, chaos runs the engine in
+	// several processes, and writeups has listings from other people's write-ups.
+	"deploy":                 {"internal/handler"},
+	"examples/gorm":          {},
+	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
+	"internal":               {"docs"},
+	"internal/stock/newmode": {"internal/stock"},
+	"internal/writeups":      {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
+	"testkit":                {},
+	"testkit/chaos":          {"internal/lock", "internal/lock/handoff"},
+	"testkit/doctest":        {},
+	"testkit/fakeshop":       {"contract/api"},
 	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
 	"testkit/resulttest":     {"contract/api", "judge", "loadtest", "loadtest/client"},
-	"internal/stock/newmode": {"internal/stock"}, // a command for people who add a mode
 	"testkit/stocktest": {
-		"internal/idempotency", "contract/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
-		"internal/shop", "internal/step", "internal/stock", "internal/store", "testkit/testenv",
+		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
+		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "internal/store",
+		"testkit/testenv",
 	},
-	"testkit/testenv":  {"internal/backend", "stack", "say/redact"},
-	"testkit":          {},
-	"testkit/doctest":  {},
-	"testkit/fakeshop": {"contract/api"},
-	// a test only: the engine in several processes
-	"testkit/chaos": {"internal/lock", "internal/lock/handoff"},
-	// tests of listings from other people's write-ups
-	"internal/writeups": {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
-	"internal":          {"docs"}, // this file
-	"deploy":            {"internal/handler"},
+	"testkit/testenv": {"internal/backend", "say/redact", "stack"},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those

@@ -31,10 +31,11 @@ var modules = map[string][]string{
 	}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
 	"internal/shop/kafka":  {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
-	"stack": {
-		"github.com/alicebob/miniredis/v2", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
+	"internal/guest": {
+		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9",
+		"go.etcd.io/etcd/client/v3",
 	},
+	"stack": {"github.com/alicebob/miniredis/v2", "github.com/twmb/franz-go/pkg/kfake"},
 	"internal/replica": {
 		"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel",
 		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/proto/slim/otlp",

@@ -243,20 +243,3 @@ func TestAtLeast(t *testing.T) {
 			"%q is at least 1.14 and 1.19.5", version)
 	}
 }
-
-// An environment that describes no guest is refused, with the reason.
-func TestGuestFromEnvironmentRefuses(t *testing.T) {
-	for text, want := range map[string]string{"": "unexpected end", "{}": "it has no prefix",
-		`{"Prefix":7}`: "cannot unmarshal"} {
-		t.Setenv(EnvGuest, text)
-		_, err := GuestFromEnvironment()
-		var bad *AddressError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "%!") {
-			t.Errorf("GuestFromEnvironment() of %q = %v, want %q", text, err, want)
-		}
-	}
-	t.Setenv(EnvGuest, `{"Prefix":"p:"}`)
-	if g, err := GuestFromEnvironment(); err != nil || g.Prefix != "p:" {
-		t.Errorf("GuestFromEnvironment() = %+v, %v, want the guest", g, err)
-	}
-}

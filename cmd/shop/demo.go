@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/guest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 	"lastitem/say/redact"
@@ -24,7 +25,7 @@ type demoFlags struct {
 	strict     bool
 	replicas   int
 	backend    string
-	own        stack.OwnServers
+	own        guest.OwnServers
 	extras     []string // that the selected modes need
 	url, token string
 

@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/guest"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/textbook"
@@ -30,7 +31,7 @@ const guestTTL = 30 * time.Second
 // userServers are servers of the user's, on which something of the user's is.
 type userServers struct {
 	t         *testing.T
-	own       stack.OwnServers
+	own       guest.OwnServers
 	nodes     []*testenv.RedisNode
 	etcd      *testenv.Coordination
 	zookeeper *testenv.Coordination
@@ -43,7 +44,7 @@ func newUserServers(t *testing.T) userServers {
 		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t),
 		consul: testenv.Consul(t),
 	}
-	u.own = stack.OwnServers{
+	u.own = guest.OwnServers{
 		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
 		Etcd:    "http://" + u.etcd.Addr, ZooKeeper: u.zookeeper.Addr, Consul: "http://" + u.consul.Addr,
 	}
@@ -137,7 +138,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	u.nodes[2].Kill() // a minority
 	text, err := json.Marshal(g)
 	testkit.Must(t, err)
-	t.Setenv(stack.EnvGuest, string(text))
+	t.Setenv(guest.Env, string(text))
 	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
 	}
@@ -159,7 +160,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
-	g, err := newGuest(t.Context(), stack.OwnServers{ZooKeeper: z.Addr})
+	g, err := newGuest(t.Context(), guest.OwnServers{ZooKeeper: z.Addr})
 	testkit.Must(t, err)
 	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent,
 		zk.WorldACL(zk.PermAll)); err != nil {
@@ -178,7 +179,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 	broker, err := stack.StartKfake("127.0.0.1:0")
 	testkit.Must(t, err)
 	t.Cleanup(broker.Close)
-	g, err := newGuest(t.Context(), stack.OwnServers{Kafka: broker.ListenAddrs()[0]})
+	g, err := newGuest(t.Context(), guest.OwnServers{Kafka: broker.ListenAddrs()[0]})
 	testkit.Must(t, err)
 	ctx := testkit.Within(t, testenv.Still)
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
@@ -211,7 +212,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 // Servers that do not answer, and addresses that are none, are told before anything is started.
 func TestGuestRefuses(t *testing.T) {
 	t.Parallel()
-	for want, own := range map[string]stack.OwnServers{
+	for want, own := range map[string]guest.OwnServers{
 		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
 		"--redlock: backend: Redlock: want three":  {Redlock: "redis://127.0.0.1:1"},
 		"Kafka address \"here\"":                   {Kafka: "here"},
@@ -224,7 +225,7 @@ func TestGuestRefuses(t *testing.T) {
 		}
 	}
 	// An address that cannot be read is named by its flag.
-	for backend, own := range map[string]stack.OwnServers{
+	for backend, own := range map[string]guest.OwnServers{
 		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"},
 		"zookeeper": {ZooKeeper: "x"},
 		"etcd":      {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
@@ -235,7 +236,7 @@ func TestGuestRefuses(t *testing.T) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}
 	}
-	for want, own := range map[string]stack.OwnServers{
+	for want, own := range map[string]guest.OwnServers{
 		"--consul http://127.0.0.1:1: ": {Consul: "http://127.0.0.1:1"}, "--kafka 127.0.0.1:1: ": {Kafka: "127.0.0.1:1"},
 	} {
 		if _, err := newGuest(t.Context(), own); err == nil || !strings.Contains(err.Error(), want) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/guest"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/say/text"
@@ -25,7 +26,7 @@ import (
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.
-func addOwn(set *pflag.FlagSet, lang string, o *stack.OwnServers) {
+func addOwn(set *pflag.FlagSet, lang string, o *guest.OwnServers) {
 	flags{
 		{"redis", &o.Redis, nil, text.Of("your own Redis, as a redis:// URL")},
 		{"sql", &o.SQL, nil, text.Of("your own MySQL, as user:password@tcp(host:port)/database, or " +
@@ -90,7 +91,7 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 type stackFlags struct {
 	port, replicas int
 	backend, lang  string
-	own            stack.OwnServers
+	own            guest.OwnServers
 	rtt            time.Duration
 }
 
@@ -127,14 +128,14 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 
 // newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command
 // line.
-func newGuest(ctx context.Context, own stack.OwnServers) (*stack.Guest, error) {
-	g, err := stack.NewGuest(ctx, own)
+func newGuest(ctx context.Context, own guest.OwnServers) (*guest.Guest, error) {
+	g, err := guest.New(ctx, own)
 	return g, usageOfAddress(err)
 }
 
 // usageOfAddress makes an error about an address one of the command line.
 func usageOfAddress(err error) error {
-	var e *stack.AddressError
+	var e *guest.AddressError
 	if errors.As(err, &e) {
 		return misuse(err)
 	}
@@ -147,7 +148,7 @@ func newGuestLeave() *cobra.Command {
 		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			g, err := stack.GuestFromEnvironment()
+			g, err := guest.FromEnvironment()
 			if err != nil {
 				return usageOfAddress(err)
 			}
@@ -184,7 +185,7 @@ func extrasFor(pattern string) ([]string, error) {
 }
 
 // asGuest runs body on a stack on the user's own servers, as far as there are any, and takes away what it left there.
-func asGuest(ctx context.Context, own stack.OwnServers, o stack.Options,
+func asGuest(ctx context.Context, own guest.OwnServers, o stack.Options,
 	body func(context.Context, *stack.Stack) error) error {
 	g, err := newGuest(ctx, own)
 	if err != nil {

@@ -1,4 +1,4 @@
-package stack
+package guest
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/say/redact"
+	"lastitem/stack"
 )
 
 // extrasPatience is how long a guest waits for the user's servers to answer.
@@ -23,7 +24,7 @@ const extrasPatience = 5 * time.Second
 // openExtras connects to the user's own extras and waits until they answer; a nil set where there are none.
 func (g *Guest) openExtras(ctx context.Context) (*backend.Set, error) {
 	own := map[string]string{
-		Redlock: g.Own.Redlock, Etcd: g.Own.Etcd, ZooKeeper: g.Own.ZooKeeper, Consul: g.Own.Consul,
+		stack.Redlock: g.Own.Redlock, stack.Etcd: g.Own.Etcd, stack.ZooKeeper: g.Own.ZooKeeper, stack.Consul: g.Own.Consul,
 	}
 	if cmp.Or(g.Own.Redlock, g.Own.Etcd, g.Own.ZooKeeper, g.Own.Consul) == "" {
 		return nil, nil //nolint:nilnil // there is nothing to open, and that is no error

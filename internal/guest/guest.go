@@ -1,4 +1,6 @@
-package stack
+// Package guest lets a stack run on servers that are the user's own. Start with [New]: it looks at the servers before
+// anything is started on them, and [Guest.Leave] takes away what the stack brought.
+package guest
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/say/redact"
 	"lastitem/say/text"
+	"lastitem/stack"
 )
 
 // OwnServers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start
@@ -25,7 +28,7 @@ type OwnServers struct {
 }
 
 // AddTo adds the servers to the parts of a stack.
-func (s OwnServers) AddTo(o Options) Options {
+func (s OwnServers) AddTo(o stack.Options) stack.Options {
 	o.Redis, o.SQL = s.Redis, s.SQL
 	o.Redlock, o.Etcd, o.ZooKeeper, o.Consul, o.Kafka = s.Redlock, s.Etcd, s.ZooKeeper, s.Consul, s.Kafka
 	return o
@@ -53,8 +56,8 @@ type Guest struct {
 	Root   bool       // ZooKeeper's [backend.ZooKeeperRoot] was not there before
 }
 
-// NewGuest looks at the user's servers before anything is started on them.
-func NewGuest(ctx context.Context, own OwnServers) (*Guest, error) {
+// New looks at the user's servers before anything is started on them.
+func New(ctx context.Context, own OwnServers) (*Guest, error) {
 	g := &Guest{Prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":", Own: own}
 	g.Own.SQL = ""
 	if own.Redis != "" {
@@ -95,29 +98,29 @@ func NewGuest(ctx context.Context, own OwnServers) (*Guest, error) {
 	return g, nil
 }
 
-// EnvGuest carries a guest to the keeper's last command; not by argument, since addresses hold passwords.
-const EnvGuest = "SHOP_GUEST"
+// Env carries a guest to the keeper's last command; not by argument, since addresses hold passwords.
+const Env = "SHOP_GUEST"
 
 // AddTo adds what a stack must know to be a guest.
-func (g *Guest) AddTo(o Options) (Options, error) {
+func (g *Guest) AddTo(o stack.Options) (stack.Options, error) {
 	said, err := json.Marshal(g)
 	if err != nil {
 		return o, err
 	}
 	o.Env = append(o.Env, "SHOP_REDIS_PREFIX="+g.Prefix)
-	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{EnvGuest + "=" + string(said)}
+	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{Env + "=" + string(said)}
 	return o, nil
 }
 
-// GuestFromEnvironment is the guest whose time is over, in the process that the keeper starts then.
-func GuestFromEnvironment() (*Guest, error) {
+// FromEnvironment is the guest whose time is over, in the process that the keeper starts then.
+func FromEnvironment() (*Guest, error) {
 	var g Guest
-	err := json.Unmarshal([]byte(os.Getenv(EnvGuest)), &g)
+	err := json.Unmarshal([]byte(os.Getenv(Env)), &g)
 	if err == nil && g.Prefix == "" {
 		err = errors.New("it has no prefix")
 	}
 	if err != nil {
-		return nil, badAddress("%s: not a guest: %w", EnvGuest, err)
+		return nil, badAddress("%s: not a guest: %w", Env, err)
 	}
 	return &g, nil
 }
