@@ -75,23 +75,36 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-//go:generate go test -count=1 -run ^TestPackagePicture$ . -update
+//go:generate go test -count=1 -run ^TestArchitecturePage$ . -update
 
-var update = flag.Bool("update", false, "write the picture of the packages into CONTRIBUTING.md")
+var update = flag.Bool("update", false, "write the picture of the house into docs/architecture.md")
 
-// CONTRIBUTING.md has a picture of the packages, made from what the program's files import.
-func TestPackagePicture(t *testing.T) {
-	const file = "../CONTRIBUTING.md"
-	text := testkit.Read(t, file)
-	want, err := docs.Fill(string(text), "packages", picture(programImports(t)))
-	switch {
-	case err != nil:
-		t.Fatalf("%s: %v", file, err)
-	case want == string(text):
-	case *update:
-		testkit.Must(t, os.WriteFile(file, []byte(want), 0o600))
-	default:
-		t.Errorf("the picture of the packages in %s is stale: run 'make generate'", file)
+// The page on the architecture has a picture of the folders at the first level, made from what the program's files
+// import, and how much somebody reads who wants one product.
+func TestArchitecturePage(t *testing.T) {
+	imported := programImports(t)
+	for name, heading := range map[string]string{
+		"":    "| who reads | reads at most so many packages | and so many lines |\n| --- | --- | --- |\n",
+		".zh": "| 想了解 | 最多读几个包 | 多少行 |\n| --- | --- | --- |\n",
+	} {
+		file := "../docs/architecture" + name + ".md"
+		text := testkit.Read(t, file)
+		table := heading
+		for _, of := range slices.Sorted(maps.Keys(products)) {
+			table += fmt.Sprintf("| `%s` | %d | %d |\n", of, products[of].packages, products[of].lines)
+		}
+		want, err := docs.Fill(string(text), "wings", picture(draw(imported, plans[0].room).arrows))
+		testkit.Must(t, err)
+		want, err = docs.Fill(want, "closures", table)
+		switch {
+		case err != nil:
+			t.Fatalf("%s: %v", file, err)
+		case want == string(text):
+		case *update:
+			testkit.Must(t, os.WriteFile(file, []byte(want), 0o600))
+		default:
+			t.Errorf("%s is stale: run 'make generate'", file)
+		}
 	}
 }
 
@@ -101,7 +114,7 @@ func programImports(t *testing.T) map[string][]string {
 	t.Helper()
 	all, _ := outsideTests(t)
 	maps.DeleteFunc(all, func(dir string, _ []string) bool {
-		return slices.Contains(testOnly, dir) || dir == "internal/stock/newmode"
+		return slices.Contains(testOnly, dir) || dir == "internal/stock/newmode" || strings.HasPrefix(dir, "examples/")
 	})
 	return all
 }
