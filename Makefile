@@ -4,6 +4,10 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := first
 MAKEFLAGS += --no-print-directory
 
+# All compile in one way, so that the cache has each package once. (dist and the image say theirs; -race needs cgo.)
+export CGO_ENABLED ?= 0
+export GOFLAGS += -trimpath -buildvcs=false -tags=nomsgpack
+
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
 demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--strict) $(if $(REPLICAS),--replicas '$(REPLICAS)') \
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
@@ -70,7 +74,7 @@ down: ## stop make up, and remove its data
 .PHONY: build
 build: ## bin/shop
 	@echo 'building bin/shop (the first time: a minute or two)'
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags nomsgpack -ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
+	@go build -ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
 
 .PHONY: quick
 quick: ## the tests that need nothing but Go, under 3 minutes: packages=./internal/... test_flags='-run Lock'
@@ -78,13 +82,18 @@ quick: ## the tests that need nothing but Go, under 3 minutes: packages=./intern
 
 .PHONY: test
 test: build ## install what is missing, then the tests on private servers, under 8 minutes: packages=./internal/... test_flags='-run Lock'
-	@scripts/deps
+	@scripts/deps test
 	@scripts/test test $(test_flags) $(packages)
 
 .PHONY: test-all
-test-all: build ## what make test did not run, under 22 minutes: slow tests, newer servers, the whole lab, examples, rolling
-	@scripts/deps
-	@$(test_path) scripts/test-all $(test_flags)
+test-all: build ## what make test did not run, under 22 minutes: slow tests, the race detector, the whole lab, examples, rolling
+	@scripts/deps all
+	@$(test_path) scripts/test-more all $(test_flags)
+
+.PHONY: test-engines
+test-engines: build ## by hand and at night: newer servers, fail-overs of engines, a real Kafka, Redisson and its example in Java
+	@scripts/deps engines
+	@$(test_path) scripts/test-more engines $(test_flags)
 
 .PHONY: test-newer
 test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redis 8 and Valkey 9, which it fetches once: under 5 minutes
@@ -107,11 +116,11 @@ console-cost: ## measure what the console's page costs a browser, and what watch
 
 .PHONY: lab-mutants
 lab-mutants: ## whether the lab, or a test, finds defects that are put into the modes: a binary for each, two at a time
-	@$(test_path) go test -tags mutants -count=1 -timeout 30m -parallel 2 -run '^TestMutants$$' -v ./cmd/shop
+	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -parallel 2 -run '^TestMutants$$' -v ./cmd/shop
 
 .PHONY: engine-mutants
 engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, under fifteen minutes
-	@$(test_path) go test -tags mutants -count=1 -timeout 30m -run '^TestMutantsAreFound$$' -v ./internal/lock/handoff
+	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -run '^TestMutantsAreFound$$' -v ./internal/lock/handoff
 
 .PHONY: track-record
 track-record: build ## run every command of docs/track-record.md: under five minutes
@@ -173,7 +182,7 @@ bench: build ## Go benchmarks against private servers: bench=Lock count=6 packag
 .PHONY: bench-lock
 bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 12 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
 	@echo 'building bin/bench-lock (the first time: a minute or two)'
-	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
+	@go build -C bench -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-lock ./lock
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then mvn -q -B -f bench/lock/redisson/pom.xml package || \
 		echo 'bench-lock: Maven could not build the worker of Redisson' >&2; fi
@@ -191,7 +200,7 @@ bench-versus: ## the locks, or with modes=queue,redis-lua the modes, of this tre
 .PHONY: bench-modes
 bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
 	@echo 'building bin/bench-modes (the first time: a minute or two)'
-	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
+	@go build -C bench -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-modes ./modes
 	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
 

@@ -63,7 +63,7 @@ func TestImageHasItsSources(t *testing.T) {
 func TestBuild(t *testing.T) {
 	for name, want := range map[string][]string{
 		"../Dockerfile":         {"ARG GIT_COMMIT", `-tags nomsgpack -ldflags="-s -w -X main.commit=$GIT_COMMIT" -o /shop`},
-		"../Makefile":           {`-tags nomsgpack -ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop`},
+		"../Makefile":           {"-tags=nomsgpack", `-ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop`},
 		"../docker-compose.yml": {"GIT_COMMIT:"},
 	} {
 		text := testkit.Read(t, name)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ const (
 	quick  = "make quick"
 	normal = "make test"
 	all    = "make test-all"
+	engine = "make test-engines"
 	byHand = "by hand"
 )
 
@@ -30,9 +32,9 @@ var suites = []string{"testkit/locktest.()run", "testkit/stocktest.()run"}
 // function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
 type function struct {
 	mentions []string
-	test     bool // go test lists it
-	tagged   bool // its file has a build tag that names no system
-	slow     bool // it begins with testenv.Slow
+	test     bool   // go test lists it
+	tagged   bool   // its file has a build tag that names no system
+	left     string // the tier that its first statement leaves it to
 }
 
 // functions reads all functions and variables of the module, by "folder.Name"; a method by "folder.()Name", whatever
@@ -62,7 +64,9 @@ func functions(t *testing.T) map[string]function {
 			case *ast.FuncDecl:
 				s := function{mentions: mentions(decl, dir, imports), tagged: tagged}
 				s.test = strings.HasSuffix(file, "_test.go") && decl.Recv == nil && strings.HasPrefix(decl.Name.Name, "Test")
-				s.slow = s.test && len(decl.Body.List) > 0 && callsSlow(mentions(decl.Body.List[0], dir, imports))
+				if s.test && len(decl.Body.List) > 0 {
+					s.left = leftTo(mentions(decl.Body.List[0], dir, imports))
+				}
 				if decl.Recv != nil {
 					found[dir+".()"+decl.Name.Name] = s
 				} else {
@@ -100,9 +104,16 @@ func mentions(n ast.Node, dir string, imports map[string]string) (names []string
 	return names
 }
 
-// callsSlow says whether testenv.Slow is among the names, or need.Slow, which it calls.
-func callsSlow(names []string) bool {
-	return slices.Contains(names, "testkit/testenv.Slow") || slices.Contains(names, "testkit.Slow")
+// leftTo is the tier that a call among the names leaves a test to, or "".
+func leftTo(names []string) string {
+	for _, kit := range []string{"testkit/testenv.", "testkit."} {
+		for call, tier := range map[string]string{"Slow": all, "Engines": engine, "Redisson": engine} {
+			if slices.Contains(names, kit+call) {
+				return tier
+			}
+		}
+	}
+	return ""
 }
 
 // reaches returns what a function mentions, and what that mentions, and so on.
@@ -120,10 +131,10 @@ func reaches(from string, all map[string]function, seen map[string]bool) map[str
 func (s function) tierOf(reached map[string]bool) string {
 	embedded := reached["testkit/testenv.Miniredis"] || reached["testkit/testenv.SQLite"]
 	switch {
+	case s.left != "":
+		return s.left
 	case s.tagged || reached["testkit.Asked"]:
 		return byHand
-	case s.slow:
-		return all
 	case reached["testkit.NotQuick"] && !embedded:
 		return normal
 	}
@@ -131,14 +142,15 @@ func (s function) tierOf(reached map[string]bool) string {
 }
 
 // TestTiers lists which tests each tier leaves to a later one. It fails if a conformance suite is in no test of the
-// first tier, or only in slow tests of a package, and if testenv.Slow stands where scripts/test does not find it.
+// first tier, or only in slow tests of a package, and if testenv.Slow, Engines or Redisson stands where scripts/test does
+// not find it.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s, dir := found[name], name[:strings.LastIndex(name, ".")]
-		if !strings.HasPrefix(dir, "testkit") && !s.slow && callsSlow(s.mentions) {
-			t.Errorf("%s calls testenv.Slow: only the first statement of a test that go test lists may do that", name)
+		if late := leftTo(s.mentions); !strings.HasPrefix(dir, "testkit") && late != s.left {
+			t.Errorf("%s is left to %s: only the first statement of a test that go test lists may do that", name, late)
 		}
 		if !s.test {
 			continue
@@ -164,8 +176,37 @@ func TestTiers(t *testing.T) {
 			t.Errorf("no test of %s calls %s", quick, suite)
 		}
 	}
-	for _, tier := range []string{normal, all, byHand} {
+	for _, tier := range []string{normal, all, engine, byHand} {
 		t.Logf("first in %s: %d tests\n\t%s", tier, len(later[tier]), strings.Join(later[tier], "\n\t"))
 	}
 	t.Logf("in %s: %d tests, or a part of them", quick, len(later[quick]))
+}
+
+// raceful are the packages that the race detector looks into: modes, locks, stores, handler and judge.
+var raceful = regexp.MustCompile(`^(internal/)?(stock|shop|lock|store|handler|audit|judge)(/|$)`)
+
+// TestRaced compares the packages that scripts/test runs with the race detector with the tree.
+func TestRaced(t *testing.T) {
+	t.Parallel()
+	list := regexp.MustCompile(`(?m)^raced=\((.*)\)$`).FindSubmatch(testkit.Read(t, "../scripts/test"))
+	if list == nil {
+		t.Fatal("scripts/test has no line raced=(...)")
+	}
+	left := map[string]bool{} // of the tree
+	for dir := range arrows {
+		left[dir] = raceful.MatchString(dir)
+	}
+	for _, pattern := range strings.Fields(string(list[1])) {
+		dir := strings.TrimSuffix(strings.TrimPrefix(pattern, "./"), "/...")
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil || len(files) == 0 || pattern != "./"+dir+"/..." {
+			t.Errorf("scripts/test runs %s with the race detector, %v: want ./PACKAGE/...", pattern, err)
+		}
+		maps.DeleteFunc(left, func(of string, _ bool) bool { return of == dir || strings.HasPrefix(of, dir+"/") })
+	}
+	for dir, is := range left {
+		if is {
+			t.Errorf("scripts/test does not run %s with the race detector", dir)
+		}
+	}
 }

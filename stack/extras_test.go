@@ -212,7 +212,7 @@ func TestKfake(t *testing.T) {
 
 // A real broker does so too, also after it was killed: what it had taken is there.
 func TestKafkaBroker(t *testing.T) {
-	testkit.Slow(t, "starts a real Kafka three times")
+	testkit.Engines(t, "starts a real Kafka three times")
 	t.Parallel()
 	wants(t, Kafka)
 	s := startStack(t, Options{Backend: Local, Only: []string{Kafka}, Restart: true})

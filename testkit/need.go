@@ -13,14 +13,25 @@ import (
 // Env names what must be there, separated by commas.
 const Env = "SHOP_TEST_REQUIRE"
 
-// EnvTier is "all" while make test-all runs the tests of the last tier.
+// EnvTier is the tier whose marked tests run: "all" for make test-all, "engines" for make test-engines.
 const EnvTier = "SHOP_TEST_TIER"
 
 // Slow is testenv.Slow for packages that testenv imports.
 func Slow(t testing.TB, why string) {
 	t.Helper()
-	if os.Getenv(EnvTier) != "all" {
-		t.Skipf("slow, make test-all (or %s=all) runs it: %s", EnvTier, why)
+	inTier(t, "all", why)
+}
+
+// Engines is testenv.Engines for packages that testenv imports.
+func Engines(t testing.TB, why string) {
+	t.Helper()
+	inTier(t, "engines", why)
+}
+
+func inTier(t testing.TB, tier, why string) {
+	t.Helper()
+	if os.Getenv(EnvTier) != tier {
+		t.Skipf("slow, make test-%s (or %s=%[1]s) runs it: %s", tier, EnvTier, why)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"lastitem/bench/figure"
 	"lastitem/stack"
 	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 func TestParse(t *testing.T) {
@@ -38,12 +38,7 @@ func TestParse(t *testing.T) {
 // TestRuns makes whole runs, over replicas that are processes, on embedded servers.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	shop := filepath.Join(t.TempDir(), "shop")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", shop, "./cmd/shop")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	shop := testenv.Shop(t)
 	t.Run("whole", func(t *testing.T) { testRun(t, tiny(t, shop)) })
 	t.Run("interrupted", func(t *testing.T) { testRunInterrupted(t, tiny(t, shop)) })
 }
@@ -120,7 +115,7 @@ func wantJudged(t *testing.T, file string) {
 
 // An interrupted run prints its results so far, and leaves nothing behind.
 func testRunInterrupted(t *testing.T, o options) {
-	o.rounds = 100
+	o.rounds, o.modes = 100, "handoff"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer

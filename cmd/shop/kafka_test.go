@@ -31,7 +31,7 @@ import (
 // key is asked for on two replicas at a time, and again until it has an answer: replicas killed and replaced, the
 // broker killed, its topics deleted, its disk lost. In the end each key that was sold has one order.
 func TestKafkaStorm(t *testing.T) {
-	testenv.Slow(t, "kills a real broker, which starts again and again")
+	testenv.Engines(t, "kills a real broker, which starts again and again")
 	t.Parallel()
 	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx, stack.Kafka)
 	k := startKafkaStorm(t)

@@ -86,6 +86,8 @@ var otherSettings = []replica.Setting{
 	{Name: "SHOP_TEST_ZOOKEEPER", Help: text.Of("host:port of a ZooKeeper to test against"), Group: "tests"},
 	{Name: "SHOP_TEST_CONSUL", Help: text.Of("URL of a Consul to test against"), Group: "tests"},
 	{Name: "SHOP_TEST_KAFKA", Help: text.Of("host:port of a Kafka broker to test against"), Group: "tests"},
+	{Name: "SHOP_TEST_PROGRAM", Help: text.Of("path of the shop's program, for tests that start processes of it; `shop " +
+		"with-stack` sets it to itself"), Group: "tests"},
 	{Name: "SHOP_TEST_REQUIRE", Help: text.Of("servers that the tests require (they fail instead of skipping): " +
 		"redis,mysql,nginx,..."), Group: "tests"},
 	{Name: "SHOP_PROGRAM_REDIS", Help: text.Of("Redis server program to start, also for Redlock's nodes; by default the " +
@@ -100,10 +102,10 @@ var otherSettings = []replica.Setting{
 		"console-cost` sets it"), Group: "tests"},
 	{Name: "SHOP_TEST_PICTURES", Help: text.Of("directory of the documentation's pictures, which are taken again; `make " +
 		"pictures` sets it"), Group: "tests"},
-	{Name: "SHOP_TEST_TIER", Help: text.Of("all: the slow tests run too; `make test-all` sets it"), Group: "tests"},
+	{Name: "SHOP_TEST_TIER", Help: text.Of("all, engines: the tests that are left to that tier run; `make test-all` and `make " +
+		"test-engines` set it"), Group: "tests"},
 	{Name: "SHOP_TEST_REDISSON", Help: text.Of("directory that `scripts/real-redisson` prints: the tests on Redisson " +
 		"itself run"), Group: "tests"},
-	{Name: "SHOP_TEST_RACE", Default: "yes", Help: text.Of("no: the tests run without the race detector"), Group: "tests"},
 	{Name: "SHOP_TEST_SEED", Default: "1", Help: text.Of("seed of the requests that a test generates from the OpenAPI " +
 		"document"), Group: "tests"},
 	{Name: "SHOP_TEST_REQUESTS", Default: "3000", Help: text.Of("number of these requests"), Group: "tests"},

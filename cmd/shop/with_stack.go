@@ -22,6 +22,7 @@ import (
 const (
 	envTestRedis   = "SHOP_TEST_REDIS"
 	envTestSQL     = "SHOP_TEST_SQL"
+	envTestProgram = "SHOP_TEST_PROGRAM"
 	envTestRequire = "SHOP_TEST_REQUIRE"
 )
 
@@ -63,10 +64,14 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 		}
 		return err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return errors.Join(err, running.Close())
+	}
 	child := exec.Command(argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child.Env = append(os.Environ(), envTestRedis+"="+running.Redis.URL, envTestSQL+"="+running.SQL.URL,
-		envTestRequire+"="+strings.Join(require, ","))
+		envTestProgram+"="+self, envTestRequire+"="+strings.Join(require, ","))
 	code, err := runForwarding(child)
 	if died := running.Err(); died != nil {
 		err = errors.Join(err, died)

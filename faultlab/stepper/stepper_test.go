@@ -2,16 +2,11 @@ package stepper
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,37 +15,11 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// binaries is the directory of the shop of this module, once shop has built it.
-var binaries string
-
-func TestMain(m *testing.M) {
-	var err error
-	if binaries, err = os.MkdirTemp("", "stepper-test-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(binaries)
-	os.Exit(code)
-}
-
-var shop = sync.OnceValues(func() (string, error) {
-	file := filepath.Join(binaries, "shop")
-	out, err := exec.Command("go", "build", "-o", file, "lastitem/cmd/shop").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return file, nil
-})
-
 // opened returns a stepper on the shop of this module.
-func opened(t *testing.T, o Options) *Stepper {
+func opened(t *testing.T) *Stepper {
 	t.Helper()
 	testenv.Installed(t, stack.Redis, stack.MySQL)
-	var err error
-	if o.Binary, err = shop(); err != nil {
-		t.Fatal(err)
-	}
-	s := New(o)
+	s := New(Options{Binary: testenv.Shop(t)})
 	testkit.Closes(t, s)
 	return s
 }
@@ -65,7 +34,7 @@ func played(t *testing.T, s *Stepper, lesson, moves string) *State {
 
 func TestStepper(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Options{})
+	s := opened(t)
 	t.Run("ways", func(t *testing.T) { testWays(t, s) })
 	t.Run("steps", func(t *testing.T) { testSteps(t, s) })
 	t.Run("undo", func(t *testing.T) { testUndo(t, s) })
@@ -75,13 +44,14 @@ func TestStepper(t *testing.T) {
 	if _, err := s.Play(t.Context(), "nothing", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an unknown lesson: %v, want %v", err, fs.ErrNotExist)
 	}
+	t.Run("idle", func(t *testing.T) { testIdle(t, s) })
 }
 
 // The two lessons that cannot be won are not won by any harm at any command, nor by chance.
 func TestNoWay(t *testing.T) {
 	testenv.Slow(t, "some hundred schedules")
 	t.Parallel()
-	s := opened(t, Options{})
+	s := opened(t)
 	for _, l := range lessons {
 		if l.Way == "" {
 			t.Run(l.Name, func(t *testing.T) { testNoWay(t, s, l.Name) })
@@ -273,9 +243,8 @@ func testNoWay(t *testing.T, s *Stepper, lesson string) {
 }
 
 // The servers end when nobody plays, and the next schedule starts them again.
-func TestIdle(t *testing.T) {
-	t.Parallel()
-	s := opened(t, Options{Idle: time.Second})
+func testIdle(t *testing.T, s *Stepper) {
+	s.options.Idle = time.Second
 	played(t, s, "sell-twice", "a")
 	ended := func() bool {
 		s.busy <- struct{}{}

@@ -22,7 +22,7 @@ import (
 // ever sent twice. Until then the products of the other masters are refused by Redis at most, where it needs all of its
 // slots, and never by the shop; and no unit is lost, in modes that promise that.
 func TestRedisClusterFailover(t *testing.T) {
-	testenv.Slow(t, "a replica takes over from a master after 1.5 s")
+	testenv.Engines(t, "a replica takes over from a master after 1.5 s")
 	t.Parallel()
 	for _, tt := range []struct {
 		coverage string

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded
-// ones slow.
+// The embedded servers in the first tier, the real ones in the next.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -50,15 +49,24 @@ func withKafka(t *testing.T, e stocktest.Env) stocktest.Env {
 
 // The modes that need more than Redis and SQL.
 func TestConformanceOnServices(t *testing.T) {
-	testenv.Slow(t, "starts etcd, ZooKeeper, Consul, Kafka and five masters of Redis")
+	testenv.Slow(t, "starts etcd, ZooKeeper, Consul and five masters of Redis")
 	t.Parallel()
-	services := []stock.Backend{stock.NeedRedlock, stock.NeedZooKeeper, stock.NeedEtcd, stock.NeedConsul, stock.NeedKafka}
-	modes := slices.DeleteFunc(stock.Modes(), func(m stock.Mode) bool {
-		return !slices.ContainsFunc(services, func(b stock.Backend) bool { return slices.Contains(m.Needs, b) })
-	})
 	env, _ := stocktest.Real(t).WithServices(t).WithRedlock(t)
-	env.Kafka = testenv.KafkaOrEmbedded(t, env.Prefix)
-	stocktest.Run(t, env, modes)
+	stocktest.Run(t, env, needing(stock.NeedRedlock, stock.NeedZooKeeper, stock.NeedEtcd, stock.NeedConsul))
+}
+
+func TestConformanceOnKafka(t *testing.T) {
+	testenv.Engines(t, "starts Apache Kafka")
+	env := stocktest.Real(t)
+	env.Kafka = testenv.Kafka(t, env.Prefix)
+	stocktest.Run(t, env, needing(stock.NeedKafka))
+}
+
+// needing returns the modes that need one of the backends.
+func needing(some ...stock.Backend) []stock.Mode {
+	return slices.DeleteFunc(stock.Modes(), func(m stock.Mode) bool {
+		return !slices.ContainsFunc(some, func(b stock.Backend) bool { return slices.Contains(m.Needs, b) })
+	})
 }
 
 // On a Redis Cluster the products, and the segments of one, lie in several slots.

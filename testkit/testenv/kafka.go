@@ -27,20 +27,6 @@ func Kafka(t testing.TB, prefix string) string {
 	return seeds
 }
 
-// KafkaOrEmbedded gives a real broker or, where there is none, an embedded one, for tests in which Kafka is one of
-// many.
-func KafkaOrEmbedded(t testing.TB, prefix string) string {
-	t.Helper()
-	if testing.Short() {
-		return EmbeddedKafka(t).Seeds
-	}
-	if _, err := stack.Find(stack.Kafka); err != nil && os.Getenv(EnvKafka) == "" {
-		testkit.Without(t, stack.Kafka, err)
-		return EmbeddedKafka(t).Seeds
-	}
-	return Kafka(t, prefix)
-}
-
 // cleanKafka deletes what has the prefix.
 func cleanKafka(seeds, prefix string) error {
 	c, err := backend.OpenKafka(seeds)

@@ -9,7 +9,7 @@
 //
 // So a test states its tier by what it asks for. One that asks for nothing, or for embedded servers ([Miniredis],
 // [SQLite]), runs in 'make quick' (go test -short); one that asks for an installed program runs in 'make test'; one
-// that begins with [Slow] in 'make test-all'.
+// that begins with [Slow] in 'make test-all', with [Engines] in 'make test-engines'.
 package testenv
 
 import (
@@ -42,6 +42,8 @@ const (
 	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
 	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
 	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against; some tests want sessions of a second
+	// path of the program that 'shop with-stack' is, for tests that need processes of it
+	EnvProgram = "SHOP_TEST_PROGRAM"
 	// host:port of a Kafka broker to test against; tests make topics and groups of their own
 	EnvKafka   = "SHOP_TEST_KAFKA"
 	EnvRequire = testkit.Env // backends whose absence fails tests instead of skipping them
@@ -205,6 +207,23 @@ func mysqlExec(cfg *mysql.Config, statement string) error {
 func SQLite(t testing.TB) string {
 	t.Helper()
 	return "sqlite:" + filepath.Join(t.TempDir(), "lastitem.db")
+}
+
+// Shop gives the path of the program: of the one that runs the tests, or else of one that it builds.
+func Shop(t testing.TB) string {
+	t.Helper()
+	if program := os.Getenv(EnvProgram); program != "" {
+		return program
+	}
+	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "lastitem").Output()
+	testkit.Must(t, err)
+	program := filepath.Join(t.TempDir(), "shop")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shop")
+	build.Dir = strings.TrimSpace(string(root))
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("testenv: go build: %v\n%s", err, out)
+	}
+	return program
 }
 
 // Nginx gives the path of the nginx program.

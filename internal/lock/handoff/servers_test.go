@@ -153,7 +153,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 // The master goes while its lock is held and waited for. What had reached the replica is as it was: the holder holds
 // on, the waiter is served by the new master, and fences rise.
 func TestEngineSentinelFailsOver(t *testing.T) {
-	testenv.Slow(t, "has a master, a replica and a sentinel for each lock")
+	testenv.Engines(t, "has a master, a replica and a sentinel for each lock")
 	t.Parallel()
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 // The watchdog and a real Redisson on one Redis are one lock.
 func TestRedisson(t *testing.T) {
-	jars := testkit.Asked(t, "SHOP_TEST_REDISSON", "the directory that scripts/real-redisson prints; needs Java")
+	jars := testenv.Redisson(t)
 	s := testenv.Redis(t)
 	p := newPeer(t, s, jars)
 	for name, test := range map[string]func(t *testing.T, s *testenv.RedisServer, p *peer, key string){

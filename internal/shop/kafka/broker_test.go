@@ -31,7 +31,7 @@ func TestKafkaTopicsLost(t *testing.T) {
 
 // Topics that somebody deletes on a real broker, in the middle of a sale: every replica makes them again, and sells.
 func TestKafkaTopicsDeleted(t *testing.T) {
-	testenv.Slow(t, "starts Apache Kafka")
+	testenv.Engines(t, "starts Apache Kafka")
 	t.Parallel()
 	sellsAfterLoss(t, kafkaEnv(t), func(h *stocktest.Harness) {
 		c, err := h.Replicas[0].Set.Kafka()

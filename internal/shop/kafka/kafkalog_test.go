@@ -38,7 +38,7 @@ func onEachKafka(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
 }
 
 func TestKafkaItself(t *testing.T) {
-	testenv.Slow(t, "starts Apache Kafka")
+	testenv.Engines(t, "starts Apache Kafka")
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *stocktest.Harness){
 		"reset in the middle":              kafkaResetInTheMiddle,
