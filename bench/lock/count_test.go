@@ -12,6 +12,7 @@ import (
 	"lastitem/bench/figure/figuretest"
 	"lastitem/bench/machine"
 	"lastitem/testkit"
+	"lastitem/testkit/testenv"
 )
 
 // Commands are counted for every split of the writes, and for every content.
@@ -135,6 +136,7 @@ func TestClusterWindow(t *testing.T) {
 
 // The engine's waiters acquire again after the master was killed and its replica promoted.
 func TestFailoverWindow(t *testing.T) {
+	testenv.Engines(t, "a window with a failover takes 20 s")
 	t.Parallel()
 	b := newBench(t, 0)
 	b.only("handoff")

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/bench/command"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -33,12 +32,7 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	u, err := url.Parse(server.URL)
 	testkit.Must(t, err)
 	o := options{window: window, rounds: 1, contenders: contenders}
-	dir, why := buildRedisson(t.TempDir())
-	testkit.Must(t, o.findRedisson(dir, false, io.Discard))
-	if why != nil {
-		o.leftOut = why.Error()
-		t.Log(why)
-	}
+	testkit.Must(t, o.findRedisson("", false, io.Discard))
 	return &bench{
 		options: o, prefix: server.Prefix,
 		server: stack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{},
@@ -49,7 +43,12 @@ func newBench(t *testing.T, window time.Duration) *bench {
 // Every contender runs in real processes and excludes, and the counts of its window are consistent.
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, 100*time.Millisecond)
+	testWindows(t, newBench(t, 100*time.Millisecond), map[string]string{"far": "raw fair mutex", "thinking": "raw mutex"})
+}
+
+// testWindows measures all contenders of a bench, or in some scenarios only these.
+func testWindows(t *testing.T, b *bench, some map[string]string) {
+	t.Helper()
 	there := b.contenders
 	for _, s := range []scenario{
 		{name: "free", kind: kindFree, processes: 1, goroutines: 2},
@@ -59,8 +58,8 @@ func TestWindow(t *testing.T) {
 		{name: "thinking", kind: kindHot, processes: 1, goroutines: 2, think: 50 * time.Millisecond},
 	} {
 		b.contenders = there
-		if names := map[string]string{"far": "raw fair mutex", "thinking": "raw redisson mutex"}[s.name]; names != "" {
-			b.contenders, _ = command.Pick(there, names, func(c contender) (string, bool) { return c.name, true })
+		if names := some[s.name]; names != "" {
+			b.only(names)
 		}
 		o := measureSome(t, b, s)
 		testkit.Check(t, broken([]*outcome{o}))

@@ -272,7 +272,7 @@ func fillRedis(t *testing.T, c redis.UniversalClient) {
 func TestRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)
-	const soldOut, requests, limit = 40, 40_000, 12 << 20
+	const soldOut, requests, limit = 40, 12_000, 6 << 20
 	testkit.Must(t, admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err())
 	for i := range soldOut {
 		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", 200+i), `{"stock":0}`, http.StatusOK)
