@@ -111,7 +111,7 @@ var otherSettings = []replica.Setting{
 	{Name: "SHOP_TEST_REQUESTS", Default: "3000", Help: text.Of("number of these requests"), Group: "tests"},
 	{Name: "SHOP_TEST_TRACK_RECORD", Help: text.Of("all: the tests run every command of docs/track-record.md, not only " +
 		"a few"), Group: "tests"},
-	{Name: "SHOP_TEST_INSTALL", Default: "yes", Help: text.Of("no: `make test` installs nothing"), Group: "tests"},
+	{Name: "SHOP_TEST_INSTALL", Default: "yes", Help: text.Of("no: the tiers of tests install nothing"), Group: "tests"},
 }
 
 // givenSettings are the values of settings that flags gave, by the name of the variable that each replaces.

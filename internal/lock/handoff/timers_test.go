@@ -206,7 +206,7 @@ func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 		for i := range keys {
 			key := fmt.Sprintf("many{%d}", i)
 			testkit.Must(t, m.Set(key, "somebody else"))
-			for range 8 {
+			for range 2 {
 				waiting.Go(func() {
 					if _, err := l.Acquire(ctx, key); err == nil {
 						t.Errorf("%s: let in beside its holder", key)
