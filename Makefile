@@ -4,9 +4,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := first
 MAKEFLAGS += --no-print-directory
 
-# All compile in one way, so that the cache has each package once. (dist and the image say theirs; -race needs cgo.)
+# All compile in one way, so that the cache has each package once. (dist and the image say theirs, with -trimpath; -race needs cgo.)
 export CGO_ENABLED ?= 0
-export GOFLAGS += -trimpath -buildvcs=false -tags=nomsgpack
+export GOFLAGS += -buildvcs=false -tags=nomsgpack
 
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
 demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--strict) $(if $(REPLICAS),--replicas '$(REPLICAS)') \

@@ -62,7 +62,7 @@ func buildMutant(t *testing.T, edits []testenv.Edit) string {
 	t.Helper()
 	shop := filepath.Join(t.TempDir(), "shop")
 	overlay := testenv.Overlay(t, filepath.Join("..", ".."), edits)
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-overlay", overlay, "-o", shop,
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", shop,
 		".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
