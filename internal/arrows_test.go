@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 	"internal/sqlite":     {},
 	"internal/step":       {},
 	"internal/stock": {
-		"contract/ledger", "docs", "internal/idempotency", "internal/lock", "internal/lock/coord",
+		"contract/api", "contract/ledger", "docs", "internal/idempotency", "internal/lock", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
 		"say/text",
 	},

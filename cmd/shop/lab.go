@@ -112,11 +112,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 
 // exploreModes tries the selected cells of our own modes and reports; the error carries the exit code.
 func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
-	modes, err := registry()
-	if err != nil {
-		return err
-	}
-	if err := faultlab.CheckCells(modes, o); err != nil {
+	if err := faultlab.CheckCells(modesHere(), o); err != nil {
 		return misuse(err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
@@ -157,11 +153,7 @@ func writeMatrixPages(dir string) error {
 	if err != nil {
 		return err
 	}
-	modes, err := registry()
-	if err != nil {
-		return err
-	}
-	return matrix.WritePages(dir, modes)
+	return matrix.WritePages(dir, modesHere())
 }
 
 // interrupted prints the cells that were through when the user stopped the lab; cause is the error that it ended with.

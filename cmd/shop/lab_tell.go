@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/say/text"
@@ -49,17 +46,4 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	fmt.Fprintf(cmd.OutOrStdout(), text.Of("witnesses with a story: %d of %d\n").In(f.lang), len(all),
 		len(matrix.Witnesses()))
 	return failed
-}
-
-// registry is this binary's modes as GET /modes lists them, without the baseline.
-func registry() ([]api.Mode, error) {
-	var b bytes.Buffer
-	var all api.Modes
-	if err := printModesJSON(&b); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all.Modes, func(m api.Mode) bool { return m.Baseline }), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest"
@@ -90,41 +91,26 @@ func noMode(name string) error {
 	return usage(text.Of("%q: want the name of one mode"), name) // it is a pattern
 }
 
-// modeJSON is a mode as 'shop modes -o json' prints it: as GET /modes does, less what only a running shop knows.
+// modesHere are the modes that this binary knows, as GET /modes lists them, less what only a running shop knows.
+func modesHere() []api.Mode {
+	var modes []api.Mode
+	for _, m := range stock.Modes() {
+		modes = append(modes, m.API())
+	}
+	return modes
+}
+
+// modeJSON is a mode as 'shop modes -o json' prints it: without the fields that only a running shop fills in.
 type modeJSON struct {
-	Name        string                            `json:"name"`
-	Title       map[string]string                 `json:"title"`
-	Needs       []stock.Backend                   `json:"needs"`
-	Stores      []stock.Store                     `json:"stores"`
-	Cart        bool                              `json:"cart"`
-	KeyRequired bool                              `json:"key_required"`
-	Holds       []stock.HoldField                 `json:"holds"`
-	Segments    int                               `json:"segments"`
-	Reserves    bool                              `json:"reserves,omitempty"`
-	PerBuyer    bool                              `json:"per_buyer,omitempty"`
-	Units       bool                              `json:"units,omitempty"`
-	Baseline    bool                              `json:"baseline"`
-	Claims      map[stock.Store]map[string]string `json:"claims"`
+	api.Mode
+	Default   *bool `json:"default,omitempty"`
+	Available *bool `json:"available,omitempty"`
 }
 
 func printModesJSON(w io.Writer) error {
-	modes := []modeJSON{}
-	for _, m := range stock.Modes() {
-		out := modeJSON{
-			Name: m.Name, Title: map[string]string{"en": m.Title.En, "zh": m.Title.Zh},
-			Needs: append([]stock.Backend{}, m.Needs...), Stores: append([]stock.Store{}, m.Stores...),
-			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired,
-			Segments: max(0, m.Segments), Reserves: m.Reserves, PerBuyer: m.PerBuyer || m.Reserves, Units: m.Segments < 0,
-			Baseline: len(m.Stores) == 0,
-			Claims:   map[stock.Store]map[string]string{},
-		}
-		for store := range m.Claims {
-			out.Claims[store] = map[string]string{}
-			for i, outcomes := range m.Row(store) {
-				out.Claims[store][stock.Hazards[i]] = outcomes
-			}
-		}
-		modes = append(modes, out)
+	var modes []modeJSON
+	for _, m := range modesHere() {
+		modes = append(modes, modeJSON{Mode: m})
 	}
 	return writeIndented(w, map[string]any{"modes": modes})
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,18 +30,11 @@ func (d *idleDriver) Modes(context.Context) ([]api.Mode, error) {
 	if d.down.Load() {
 		return nil, errors.New("no stack")
 	}
-	var text bytes.Buffer
-	if err := printModesJSON(&text); err != nil {
-		return nil, err
+	all := modesHere()
+	for i := range all {
+		all[i].Available = true
 	}
-	var all api.Modes
-	if err := json.Unmarshal(text.Bytes(), &all); err != nil {
-		return nil, err
-	}
-	for i := range all.Modes {
-		all.Modes[i].Available = true
-	}
-	return all.Modes, nil
+	return all, nil
 }
 
 // idle is a console without a stack, which can be started again under its address.

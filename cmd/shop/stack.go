@@ -16,7 +16,6 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/internal/guest"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -155,19 +154,6 @@ func newGuestLeave() *cobra.Command {
 			return g.Leave(cmd.Context())
 		}),
 	}
-}
-
-// modesHere are the names and needs of the modes that this binary knows, as a service of it tells them.
-func modesHere() []api.Mode {
-	var modes []api.Mode
-	for _, m := range stock.Modes() {
-		mode := api.Mode{Name: m.Name}
-		for _, need := range m.Needs {
-			mode.Needs = append(mode.Needs, string(need))
-		}
-		modes = append(modes, mode)
-	}
-	return modes
 }
 
 // extrasFor returns the servers beside Redis and SQL that the selected modes of this binary need, never nil; its error

@@ -14,34 +14,10 @@ import (
 
 // This file turns what shop and the ledger have into the answers of package api.
 
-// modeOf writes a mode as the API shows it; usual is the default mode. Lists are never null, and every claim names all
-// hazards.
+// modeOf writes a mode as the API shows it; usual is the default mode.
 func modeOf(s shop.Status, usual string) api.Mode {
-	m := s.Mode
-	out := api.Mode{
-		Name: m.Name, Title: m.Title,
-		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
-		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: max(0, m.Segments), Reserves: m.Reserves,
-		Units: m.Segments < 0, PerBuyer: m.PerBuyer || m.Reserves,
-		Baseline: len(m.Stores) == 0, Default: m.Name == usual,
-		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil, Down: s.Down,
-	}
-	for i, b := range m.Needs {
-		out.Needs[i] = string(b)
-	}
-	for i, field := range m.Holds {
-		out.Holds[i] = string(field)
-	}
-	for i, store := range m.Stores {
-		out.Stores[i] = api.Store(store)
-	}
-	for store := range m.Claims {
-		row := map[api.Hazard]api.Outcomes{}
-		for i, o := range m.Row(store) {
-			row[api.Hazard(stock.Hazards[i])] = api.Outcomes(o)
-		}
-		out.Claims[api.Store(store)] = row
-	}
+	out := s.Mode.API()
+	out.Default, out.Available, out.Down = out.Name == usual, s.Err == nil, s.Down
 	switch {
 	case s.Err != nil:
 		out.Why = s.Err.Error()

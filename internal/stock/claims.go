@@ -7,8 +7,56 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/docs"
 	"lastitem/say/text"
+)
+
+// The claims that several modes share, named after what keeps two requests apart.
+var (
+	// renewedLock: a lock in Redis, renewed while its holder lives. The holder loses it to a stop or to a failover, and
+	// then still writes, for the write has no condition. Where the count is in Redis too, stock and order are two
+	// commands, so that a crash between them leaks.
+	renewedLock = map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
+	}
+	// expiringLock: the same without renewal. Slow work loses it too.
+	expiringLock = map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
+	}
+	// carelessRelease: the same, and a late release may delete the lock of the next holder.
+	carelessRelease = map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
+	}
+	// guardedWrite: a lock in Redis, and a write that fails once another holder has been there.
+	guardedWrite = map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
+			LateWrite: "."},
+	}
+	// oneTransaction: the database decides. Nothing expires, and no Redis takes part.
+	oneTransaction = map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
+			LateWrite: "."},
+	}
+	// firstAnswer: the same, and a repeated key gets the first answer.
+	firstAnswer = map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: "."},
+	}
+	// firstEnd: the same for a reservation, which ends once.
+	firstEnd = map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: ".", Expiry: "."},
+	}
 )
 
 // Doc returns the essay of a mode in both languages, Markdown: its page in docs/modes, without the generated blocks.
@@ -16,6 +64,35 @@ func (m Mode) Doc() (text.Text, error) {
 	en, errEn := docs.Essay(m.Name, "en")
 	zh, errZh := docs.Essay(m.Name, "zh")
 	return text.Text{En: en, Zh: zh}, errors.Join(errEn, errZh)
+}
+
+// API is the mode as GET /modes shows it, less what only a running shop knows: Default, Available, Why and Down. Lists
+// are never null, and every claim names all hazards.
+func (m Mode) API() api.Mode {
+	out := api.Mode{
+		Name: m.Name, Title: m.Title,
+		Needs: words[string](m.Needs), Stores: words[api.Store](m.Stores), Holds: words[string](m.Holds),
+		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: max(0, m.Segments), Units: m.Segments < 0,
+		Reserves: m.Reserves, PerBuyer: m.PerBuyer || m.Reserves, Baseline: len(m.Stores) == 0,
+		Claims: map[api.Store]map[api.Hazard]api.Outcomes{},
+	}
+	for store := range m.Claims {
+		row := map[api.Hazard]api.Outcomes{}
+		for i, o := range m.Row(store) {
+			row[api.Hazard(Hazards[i])] = api.Outcomes(o)
+		}
+		out.Claims[api.Store(store)] = row
+	}
+	return out
+}
+
+// words are the same words in another type.
+func words[To, From ~string](from []From) []To {
+	to := make([]To, len(from))
+	for i, word := range from {
+		to[i] = To(word)
+	}
+	return to
 }
 
 // Hazards names the columns of the claims table, in its order.
