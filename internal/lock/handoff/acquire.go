@@ -22,11 +22,12 @@ func (c *contender) sendAcquire() {
 	if queue {
 		flag = "1"
 	}
-	r := e.server.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag,
-		decimal(c.mode.fences(c.e.o.Cohort)))
+	ttl := e.server.ttl
 	if c.lease > 0 {
-		r.args[1] = decimal(c.lease.Milliseconds())
+		ttl = decimal(c.lease.Milliseconds())
 	}
+	r := e.server.newRequest(c.mode.scripts().acquire, c.mode, ttl, c.key, c.token).add(flag,
+		decimal(c.mode.fences(c.e.o.Cohort)))
 	r.token, r.queue = c.token, queue
 	if e.o.Replicas == 0 {
 		c.asked = c.acquire != nil || c.reacquired

@@ -103,7 +103,7 @@ func (cl *cleaner) cancel(key, token string) { cl.cancelSince(key, token, cl.e.n
 // cancelSince cancels an attempt that ended at the time ended. It returns false if that was not answered.
 func (cl *cleaner) cancelSince(key, token string, ended time.Duration) (answered bool) {
 	m := modeOf(token)
-	r := cl.e.server.newRequest(m.scripts().cancel, m, key, token).add(cancelTombstone)
+	r := cl.e.server.newRequest(m.scripts().cancel, m, cl.e.server.ttl, key, token).add(cancelTombstone)
 	cl.e.server.do(r)
 	if r.err != nil {
 		cl.later(key, token, ended, r.err)

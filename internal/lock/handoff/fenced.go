@@ -90,7 +90,7 @@ func (e *Engine) within(ctx context.Context, f func() error) error {
 func (h *hold) raise(seen uint64) error {
 	e, c := h.e, h.c
 	fences := uint64(c.mode.fences(c.e.o.Cohort))
-	r := e.server.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences))
+	r := e.server.newRequest(engineRaise, c.mode, e.server.ttl, c.key, h.token).add(decimal(seen), decimal(fences))
 	e.server.do(r)
 	last := uint64(number(r.reply))
 	switch {

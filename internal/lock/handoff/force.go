@@ -54,7 +54,7 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 	for i, h := range holders {
 		tokens[i] = h.token
 	}
-	r := e.server.newRequest(engineForce, writing, e.keyName(key), tokens...)
+	r := e.server.newRequest(engineForce, writing, e.server.ttl, e.keyName(key), tokens...)
 	e.server.do(r)
 	v, _ := r.reply.([]any)
 	switch {

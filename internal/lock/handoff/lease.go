@@ -277,7 +277,7 @@ func (h *hold) sendRelease(next string) (released int64, a answer) {
 	}
 	var r *request
 	if script := c.mode.scripts().release; next == "" || c.mode.shares() {
-		r = e.server.newRequest(script, c.mode, c.key, token).add(next)
+		r = e.server.newRequest(script, c.mode, e.server.ttl, c.key, token).add(next)
 	} else { // with the tombstone of the token that it queues
 		k := scriptKeys(c.key, next)
 		r = newRequest(script, k[:]...).add(token, e.server.ttl, e.server.route, next)

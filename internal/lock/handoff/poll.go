@@ -132,7 +132,7 @@ func (ps *pollers) poll(p *poller) {
 		if slices.ContainsFunc(contenders, func(c *contender) bool { return c.mode.shares() }) {
 			m = writing
 		}
-		r := e.server.newRequest(m.scripts().poll, m, p.key, tokens...)
+		r := e.server.newRequest(m.scripts().poll, m, e.server.ttl, p.key, tokens...)
 		if r.err = e.subscriber.awaitSubscribed(ctx, p.key); r.err == nil {
 			e.server.do(r)
 		}

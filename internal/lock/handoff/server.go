@@ -96,8 +96,8 @@ type answer struct {
 }
 
 // newRequest makes a request about tokens of one key, with its keys and the first arguments, which are the same for all
-// these scripts. The caller adds the rest.
-func (s *server) newRequest(script *script, m mode, key string, tokens ...string) *request {
+// these scripts; ttl is what a grant gets, in ms. The caller adds the rest.
+func (s *server) newRequest(script *script, m mode, ttl, key string, tokens ...string) *request {
 	k := scriptKeys(key, tokens[0])
 	r := newRequest(script, k[:script.keys]...)
 	for _, token := range tokens[1:] {
@@ -106,7 +106,7 @@ func (s *server) newRequest(script *script, m mode, key string, tokens ...string
 	if m.shares() {
 		r.key(readersKey(key))
 	}
-	return r.add(tokens[0], s.ttl, s.route).add(tokens[1:]...)
+	return r.add(tokens[0], ttl, s.route).add(tokens[1:]...)
 }
 
 // send sends a request and returns before the reply arrives, which then is called with.
