@@ -51,7 +51,6 @@ var sentinels = map[string]struct {
 	"ErrKeyReused":         {stock.ErrKeyReused, api.KeyReused},
 	"ErrTooLate":           {fmt.Errorf("%w: %w", stock.ErrLockBusy, stock.ErrTooLate), api.BackendUnavailable},
 	"ErrInFlight":          {stock.ErrInFlight, api.InFlight},
-	"ErrLeaseTime":         {stock.ErrLeaseTime, api.Internal}, // package shop has made it invalid_request, with the field
 	"ErrLockBusy":          {stock.ErrLockBusy, api.LockBusy},
 	"ErrLockLost":          {stock.ErrLockLost, api.LockLost},
 	"ErrLockClosed":        {stock.ErrLockClosed, api.BackendUnavailable},

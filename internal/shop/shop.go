@@ -212,12 +212,9 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 		return stock.Receipt{}, &stock.ModeError{Mode: mode, Store: req.Store, Lacks: err}
 	}
 	r, err := s.deduct(ctx, e, req)
-	switch {
-	case errors.Is(err, store.ErrConflict):
+	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
-	case errors.Is(err, stock.ErrLeaseTime): // redlock has a limit of its own
-		err = invalid(string(stock.LeaseField), "the lock of mode "+mode+" cannot end after this time")
-	default:
+	} else {
 		err = refusal(err)
 	}
 	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/lock"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
@@ -68,19 +67,6 @@ func TestHoldExtendsTheDeadline(t *testing.T) {
 			t.Errorf("the deadline is %s after the beginning, want %s", got, want)
 		}
 	})
-}
-
-// If the lock refuses a lease time, the error names the field.
-func TestLeaseTimeRefusedByTheLock(t *testing.T) {
-	t.Parallel()
-	s := as(t, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) {
-		return stock.Receipt{}, lock.ErrLeaseTime
-	})
-	_, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
-	var e *stock.InvalidError
-	if !errors.As(err, &e) || e.Field != "lease_ms" {
-		t.Errorf("Deduct() = %v, want lease_ms refused", err)
-	}
 }
 
 // leastRights reads from docs/servers.md the documented rights of the shop: the rules of a Redis user, with the shop's

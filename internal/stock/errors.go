@@ -20,7 +20,6 @@ var (
 	ErrUnknownProduct = store.ErrUnknownProduct // always in a *ledger.ProductError
 	ErrUnknownMode    = errors.New("stock: unknown mode")
 	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
-	ErrLeaseTime      = lock.ErrLeaseTime                    // package shop makes an *InvalidError of it
 	ErrKeyMissing     = idempotency.ErrKeyMissing
 	ErrKeyReused      = idempotency.ErrKeyReused
 	// of reservations; see package store

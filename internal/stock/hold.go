@@ -97,7 +97,10 @@ func (r Request) acquire(ctx context.Context, take func(context.Context) (lock.L
 		ctx = lock.WithLease(ctx, r.Hold.Lease)
 	}
 	first, err := take(ctx)
-	if err != nil || r.Hold.Depth == 0 {
+	switch {
+	case errors.Is(err, lock.ErrLeaseTime): // a lock may have a limit of its own, as Redlock's nodes have
+		return nil, &InvalidError{string(LeaseField), "the lock of this mode cannot end after this time"}
+	case err != nil || r.Hold.Depth == 0:
 		return first, err
 	}
 	held := entries{first}

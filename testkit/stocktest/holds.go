@@ -78,10 +78,12 @@ func (c cell) direct(t *testing.T, h stock.Hold) (product int64, err error) {
 	return product, err
 }
 
-// lockerRefusesLease: a mode that does not list lease_ms has a lock that refuses a lease time.
+// lockerRefusesLease: a mode that does not list lease_ms has a lock that refuses a lease time, and names the field.
 func (c cell) lockerRefusesLease(t *testing.T) {
-	if _, err := c.direct(t, stock.Hold{Lease: shortLease}); !errors.Is(err, stock.ErrLeaseTime) {
-		t.Errorf("the lock for %s = %v, want ErrLeaseTime, or lease_ms in Holds", shortLease, err)
+	var e *stock.InvalidError
+	_, err := c.direct(t, stock.Hold{Lease: shortLease})
+	if !errors.As(err, &e) || e.Field != string(stock.LeaseField) {
+		t.Errorf("the lock for %s = %v, want lease_ms refused, or lease_ms in Holds", shortLease, err)
 	}
 }
 
