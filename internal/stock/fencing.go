@@ -23,10 +23,7 @@ var fencing = Mode{
 	Stores:  []Store{SQL},
 	Holds:   holdsLease,
 	Counter: true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
+	Claims:  map[Store]Claims{SQL: expiringLock[SQL]},
 	New: func(d Deps) (Deductor, error) {
 		return fenced(d, func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
 			row, err := d.SQL.Read(ctx, product)

@@ -21,10 +21,7 @@ var fencingStrict = Mode{
 	Stores:  []Store{SQL},
 	Holds:   holdsLease,
 	Counter: true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
-			LateWrite: "."},
-	},
+	Claims:  guardedWrite,
 	New: func(d Deps) (Deductor, error) {
 		return fenced(d, func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, true)

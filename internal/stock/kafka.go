@@ -22,11 +22,8 @@ var kafka = Mode{
 	Needs:  []Backend{NeedSQL, NeedKafka},
 	Queued: true,
 	Stores: []Store{SQL},
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
-			LateWrite: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
+	Claims: firstAnswer,
+	New:    func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
 }
 
 type kafkaDeductor struct{ deps Deps }

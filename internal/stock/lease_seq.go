@@ -23,10 +23,7 @@ var leaseSeq = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Holds:         holdsAll,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
-			LateWrite: "."},
-	},
+	Claims:        guardedWrite,
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
 		return leaseSeqDeductor{d, l}, nil

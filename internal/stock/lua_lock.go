@@ -16,12 +16,7 @@ var luaLock = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,
-	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
+	Claims: expiringLock,
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewLua(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},

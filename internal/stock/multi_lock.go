@@ -20,12 +20,7 @@ var multiLock = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Cart:   true,
-	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
+	Claims: renewedLock,
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()
 		return multiLockDeductor{d, l}, err

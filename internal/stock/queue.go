@@ -24,11 +24,8 @@ var queue = Mode{
 	Queued:   true,
 	PerBuyer: true,
 	Stores:   []Store{SQL},
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
-			LateWrite: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return newQueue(d), nil },
+	Claims:   firstAnswer,
+	New:      func(d Deps) (Deductor, error) { return newQueue(d), nil },
 }
 
 // queueLimit is how many requests may wait for one product in one replica; further requests are refused as contended.

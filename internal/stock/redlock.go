@@ -15,13 +15,8 @@ var redlock = Mode{
 	Needs:  []Backend{NeedRedis, NeedRedlock},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,
-	Claims: map[Store]Claims{
-		// The lock survives the failover of one node only if more than a bare majority granted it. If three of five did, the
-		// promoted replica of one of them and the remaining two nodes form a majority for a rival.
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
-	New: func(d Deps) (Deductor, error) { return locked{d, d.Lockers.Redlock}, nil },
+	// The lock survives the failover of one node only if more than a bare majority granted it. If three of five did, the
+	// promoted replica of one of them and the remaining two nodes form a majority for a rival.
+	Claims: expiringLock,
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Lockers.Redlock}, nil },
 }

@@ -22,11 +22,8 @@ var reserveSQL = Mode{
 	Cart:     true,
 	Reserves: true,
 	Way:      &byCounter,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
-			LateWrite: ".", Expiry: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
+	Claims:   firstEnd,
+	New:      func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
 }
 
 var byCounter = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun}

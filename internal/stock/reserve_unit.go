@@ -20,11 +20,8 @@ var reserveUnit = Mode{
 	Reserves: true,
 	Segments: -1,
 	Way:      &byRows,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
-			LateWrite: ".", Expiry: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
+	Claims:   firstEnd,
+	New:      func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
 }
 
 var byRows = store.Way{Kind: store.WayUnits, Take: takeRows, Give: giveRows}

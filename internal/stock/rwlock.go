@@ -20,12 +20,7 @@ var rwlock = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
-	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
+	Claims: renewedLock,
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })
 		return locked{d, l}, err

@@ -24,10 +24,7 @@ var segmented = Mode{
 	Stores:   []Store{Redis},
 	Holds:    holdsAll,
 	Segments: 10,
-	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-	},
+	Claims:   map[Store]Claims{Redis: renewedLock[Redis]},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()
 		return segmentedDeductor{d, l}, err

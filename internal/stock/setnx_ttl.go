@@ -17,12 +17,7 @@ var setnxTTL = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,
-	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
-	},
+	Claims: carelessRelease,
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewSetNXTTL(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},

@@ -20,11 +20,8 @@ var sqlAtomic = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Cart:          true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
-			LateWrite: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
+	Claims:        oneTransaction,
+	New:           func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
 }
 
 type sqlAtomicDeductor struct{ deps Deps }

@@ -25,11 +25,8 @@ var sqlForUpdate = Mode{
 	RefusedByRead: true,
 	Holds:         holdsWork,
 	Cart:          true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
-			LateWrite: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return sqlForUpdateDeductor{d}, nil },
+	Claims:        oneTransaction,
+	New:           func(d Deps) (Deductor, error) { return sqlForUpdateDeductor{d}, nil },
 }
 
 type sqlForUpdateDeductor struct{ deps Deps }

@@ -19,11 +19,8 @@ var sqlOneTrip = Mode{
 	Needs:         []Backend{NeedMySQL},
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
-			LateWrite: "."},
-	},
-	New: func(d Deps) (Deductor, error) { return sqlOneTripDeductor{d}, nil },
+	Claims:        oneTransaction,
+	New:           func(d Deps) (Deductor, error) { return sqlOneTripDeductor{d}, nil },
 }
 
 type sqlOneTripDeductor struct{ deps Deps }

@@ -20,10 +20,7 @@ var sqlVersion = Mode{
 	Needs:         []Backend{NeedSQL},
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
-	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
-			LateWrite: "."},
-	},
+	Claims:        oneTransaction,
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, func(tx *store.Tx, o ledger.Order, read store.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)

@@ -23,8 +23,7 @@ var zookeeper = Mode{
 // that store loses the lock. But a failover of the Redis that holds the stock loses units and orders: the count may be
 // lost with the old master while the order, which is sent after it, reaches the promoted one.
 var sessionClaims = map[Store]Claims{
-	Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
-		LateWrite: "OL"},
+	Redis: renewedLock[Redis],
 	SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: ".", Retry: "D",
 		LateWrite: "O"},
 }
