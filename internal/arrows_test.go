@@ -41,7 +41,8 @@ var arrows = map[string][]string{
 	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire"},
 	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire"},
 	"faultlab/trace": {
-		"internal/backend", "internal/replica", "internal/stock", "say/report", "say/text", "stack", "stack/wire",
+		"internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text", "stack",
+		"stack/wire",
 	},
 	"stack":       {"contract/api", "say/redact", "say/text", "stack/wire"},
 	"stack/wire":  {},

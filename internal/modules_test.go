@@ -51,10 +51,7 @@ var modules = map[string][]string{
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
 	},
 	"faultlab/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
-	"stack/wire": {
-		"github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg", "go.etcd.io/etcd/api/v3", "golang.org/x/net",
-		"golang.org/x/sys",
-	},
+	"stack/wire":     {"go.etcd.io/etcd/api/v3", "golang.org/x/net", "golang.org/x/sys"},
 
 	// A package that imports the contract of locks, internal/lock, does not get a client with it.
 	"internal/lock/coord": {

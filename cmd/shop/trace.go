@@ -33,7 +33,7 @@ func newTrace(lang string) *cobra.Command {
 		Long: text.Of(`Starts private servers (real ones found on PATH, else embedded ones; it says which) and one replica,
 puts 100 units of a product in stock, deducts by the mode, and lists what passed between the replica and its servers:
 when each command was sent, how long its answer took, when the server itself saw it and how long it worked on it, and
-what its scripts did inside.`).In(lang),
+what its scripts did inside. Kafka is not seen: the steps of the deduction stand in its place.`).In(lang),
 		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace watchdog --hold 25s " +
 			"--rival\n  shop trace idempotent --key order-4711 -o json",
 		Args: arguments(1, 1),

@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/replica"
+	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -48,9 +49,6 @@ type Tracer struct {
 	client     http.Client
 	url, token string
 	ttl        time.Duration // of the locks
-
-	// kafkaDial connects the replica to the tap before the broker; nil without Kafka.
-	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // redlockNodes is how many masters the mode redlock is given.
@@ -99,7 +97,6 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 	t.token, t.ttl = c.Token, c.LockTTL
 	if err := errors.Join(
 		t.tapRedis(ctx, &c, running), t.tapSQL(ctx, &c, running), t.tapCoordination(&c, running),
-		t.tapKafka(ctx, &c, servers, needs[stock.NeedKafka]),
 	); err != nil {
 		return err
 	}
@@ -108,9 +105,16 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if t.replica, err = replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler),
-		KafkaDial: t.kafkaDial}); err != nil {
+	if needs[stock.NeedKafka] {
+		if err := t.broker(ctx, &c, servers); err != nil {
+			return err
+		}
+	}
+	if t.replica, err = replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return err
+	}
+	if needs[stock.NeedKafka] {
+		t.replica.Steps.Subscribe(t.step)
 	}
 	return t.serve(ctx)
 }
@@ -230,30 +234,34 @@ func (t *Tracer) tapCoordination(c *replica.Config, s *stack.Stack) error {
 	return nil
 }
 
-// tapKafka makes the replica dial the tap, whatever address the broker advertises, because a Kafka client connects to
-// the advertised address. The broker is the embedded one, so that a trace is the same everywhere.
-func (t *Tracer) tapKafka(ctx context.Context, c *replica.Config, o stack.Options, needed bool) error {
-	if !needed {
-		return nil
-	}
-	s, err := t.stack(ctx, stack.Options{Backend: stack.Embedded, Only: []string{stack.Kafka}, Log: o.Log})
+// broker starts the broker of the mode kafka, an embedded one. A broker tells its clients its own address, so that they
+// go past a proxy: a trace has the steps of the deduction in its place.
+func (t *Tracer) broker(ctx context.Context, c *replica.Config, o stack.Options) error {
+	o.Backend, o.Only = stack.Embedded, []string{stack.Kafka}
+	s, err := t.stack(ctx, o)
 	if err != nil {
 		return err
 	}
-	addr, err := t.tap(s.Kafka.Name, s.Kafka.Kind, s.Kafka.Addr, wire.Kafka)
-	if err != nil {
-		return err
-	}
-	t.notes = append(t.notes, text.Of("A Fetch waits in the broker until there is a record: it stands where its answer "+
-		"came. Where sent is negative, it was waiting\n"+
-		"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: "+
-		"heartbeats,\n"+
-		"metadata, and fetches that bring nothing."))
 	c.Kafka = s.Kafka.URL
-	t.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
-	}
+	t.kinds[asker] = text.Of("steps of the replica that answers the client").In(o.Lang)
+	t.kinds[consumer] = text.Of("steps of the replica that executes the product's partition, here the same one").In(o.Lang)
+	t.notes = append(t.notes, text.Of("Kafka (%s) is not seen: a broker tells its clients its own address, so that they go "+
+		"past a proxy. The steps that\nthe deduction reports stand in its place: the request is on its way through Kafka "+
+		"before the consumer's first step, and the\nanswer after its last.").With(s.Kafka.Kind))
 	return nil
+}
+
+// The names of the two that report the steps of a deduction through Kafka, in the place of servers.
+const asker, consumer = "asker", "consumer"
+
+// step notes a step of a deduction, for the mode kafka. A consumer does not know whose deductions it executes.
+func (t *Tracer) step(_ context.Context, e step.Event) {
+	by := asker
+	if e.Trace == nil {
+		by = consumer
+	}
+	name := e.Point.String()
+	t.recorder.Add(wire.Call{Server: by, Text: name, Pattern: name, Sent: e.At, Answered: e.At})
 }
 
 // serve makes the replica answer on a socket, like any other replica.

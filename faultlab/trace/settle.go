@@ -15,14 +15,14 @@ import (
 // all answers. If the mode sends something that its own answer does not wait for, settle waits for that too. It returns
 // when all of it ended.
 func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Time) (time.Time, error) {
-	later := slices.Contains(m.Needs, stock.NeedKafka) || slices.Contains(m.Needs, stock.NeedRedlock)
+	later := slices.Contains(m.Needs, stock.NeedRedlock)
 	for {
 		if later {
 			ended = time.Now()
 		}
 		calls := t.recorder.Between(began, ended)
 		open := slices.ContainsFunc(calls, func(c wire.Call) bool { return c.Answered.IsZero() })
-		if !open && sentAll(m, calls) {
+		if !open && sentAll(calls) {
 			return ended, nil
 		}
 		select {
@@ -33,15 +33,10 @@ func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 	}
 }
 
-// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset; and, once a
-// Redlock has asked one node, the request to every other node and all releases. Redlock's answer comes when a majority
-// has granted the lock and released it.
-func sentAll(m stock.Mode, calls []wire.Call) bool {
-	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool {
-		return aside(c.Text)
-	}) {
-		return false
-	}
+// sentAll says whether a mode has also sent what its answer does not wait for: once a Redlock has asked one node, the
+// request to every other node and all releases. Redlock's answer comes when a majority has granted the lock and
+// released it.
+func sentAll(calls []wire.Call) bool {
 	last := map[string]wire.Call{}
 	for _, c := range calls {
 		if strings.HasPrefix(c.Server, nodePrefix) && !background(c.Text) {
@@ -58,6 +53,3 @@ func sentAll(m stock.Mode, calls []wire.Call) bool {
 	}
 	return true
 }
-
-// aside names what a mode sends without waiting for it, at a random moment.
-func aside(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") }

@@ -29,12 +29,9 @@ var (
 	bytesWord    = regexp.MustCompile(` \(\d+ bytes\)$`)
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
-	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
-	runWord      = regexp.MustCompile(`("run":|\brun = )\d+`)
+	runWord      = regexp.MustCompile(`(\brun = )\d+`)
 	// of the answers that Redis keeps
 	runName = regexp.MustCompile(`\brun-[0-9a-z]+`)
-	// probes go before
-	offsetWord = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`)
 )
 
 // shortSHA shortens the name of a script: the script's own comment is on the next line.
@@ -88,7 +85,6 @@ func (s stabilizer) text(text string) string {
 		{nowWord, "<now>"}, {clockWord, "<then>"},
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
-		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}
@@ -99,8 +95,7 @@ func (s stabilizer) text(text string) string {
 }
 
 // WriteStable draws the commands alone, with <words> for all that differs from run to run: what the pages of the modes
-// show, and what a test can compare. What is sent several times in a row, or to several nodes, stands there once, and
-// what the answer does not wait for stands after it.
+// show, and what a test can compare. What is sent several times in a row, or to several nodes, stands there once.
 func (tr Trace) WriteStable(w io.Writer) error {
 	if tr.Hold != (stock.Hold{}) {
 		return tr.writeHeld(w)
@@ -108,38 +103,21 @@ func (tr Trace) WriteStable(w io.Writer) error {
 	s := stabilize(tr)
 	rows := [][]string{{"#", "server", "command"}, {"", "client", "POST " + tr.Target}}
 	n := 0
-	add := func(steps []Step) {
-		for _, group := range grouped(steps, s.text) {
-			n++
-			number := strconv.Itoa(n)
-			if group.times > 1 {
-				n += group.times - 1
-				number += "-" + strconv.Itoa(n)
-			}
-			rows = append(rows, []string{number, group.server, group.lines[0]})
-			for _, line := range group.lines[1:] {
-				rows = append(rows, []string{"", "", "  " + line})
-			}
+	for _, group := range grouped(tr.Steps, s.text) {
+		n++
+		number := strconv.Itoa(n)
+		if group.times > 1 {
+			n += group.times - 1
+			number += "-" + strconv.Itoa(n)
+		}
+		rows = append(rows, []string{number, group.server, group.lines[0]})
+		for _, line := range group.lines[1:] {
+			rows = append(rows, []string{"", "", "  " + line})
 		}
 	}
-	waitedFor, beside := apart(tr.Steps)
-	add(waitedFor)
 	rows = append(rows, []string{"", "client", fmt.Sprintf("%d %s", tr.Status, s.text(tr.Answer))})
-	add(beside)
 	_, err := io.WriteString(w, report.Align(rows, 1))
 	return err
-}
-
-// apart separates the steps that the answer waits for from those that it does not wait for; see aside.
-func apart(steps []Step) (waitedFor, beside []Step) {
-	for _, s := range steps {
-		if aside(s.Text) {
-			beside = append(beside, s)
-		} else {
-			waitedFor = append(waitedFor, s)
-		}
-	}
-	return waitedFor, beside
 }
 
 // stepGroup is a command, what its script did, and how many times in a row it was sent; 1 where it went to several

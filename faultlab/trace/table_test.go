@@ -3,7 +3,6 @@ package trace
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -96,81 +95,29 @@ func TestTraceStable(t *testing.T) {
 	testkit.Same(t, b.String(), want, "stable")
 }
 
-// By time a poll stands where it was answered, and what the answer does not wait for where it was sent; in the stable
-// form that stands last, wherever it was.
-func TestTraceBeside(t *testing.T) {
+// A poll stands where it was answered, even one that was sent before the request.
+func TestTraceOfAPoll(t *testing.T) {
 	t.Parallel()
-	for committed, want := range map[int]string{
-		60: `
-#  sent µs  took µs  seen µs  ran µs  server  command
-         0      100                   client  POST /deduct_stock/some
-1       10       25        –       –  kafka   Produce lastitem-requests/2
-2     -500      530        –       –  kafka   Fetch lastitem-requests/2
-3       60       70        –       –  kafka   OffsetCommit shop
-4       70       10        –       –  kafka   Produce lastitem-answers/7
-       100                            client  200 {}
-`,
-		120: `
-#  sent µs  took µs  seen µs  ran µs  server  command
-         0      100                   client  POST /deduct_stock/some
-1       10       25        –       –  kafka   Produce lastitem-requests/2
-2     -500      530        –       –  kafka   Fetch lastitem-requests/2
-3       70       10        –       –  kafka   Produce lastitem-answers/7
-       100                            client  200 {}
-4      120       10        –       –  kafka   OffsetCommit shop
-`,
-	} {
-		tr := kafkaTrace(committed)
-		var table, stable bytes.Buffer
-		testkit.Must(t, errors.Join(new(Tracer).WriteTable(&table, tr, "en"), tr.WriteStable(&stable)))
-		_, got, _ := strings.Cut(table.String(), "\n\n")
-		got, _, _ = strings.Cut(got, "\n\n")
-		testkit.Same(t, got, strings.Trim(want, "\n"), "table, committed at %d", committed)
-		const wantStable = `#  server  command
-   client  POST /deduct_stock/some
-1  kafka   Produce lastitem-requests/2
-2  kafka   Fetch lastitem-requests/2
-3  kafka   Produce lastitem-answers/<partition>
-   client  200 {}
-4  kafka   OffsetCommit shop
-`
-		testkit.Same(t, stable.String(), wantStable, "stable, committed at %d", committed)
-		if sent := stepsJSON(tr.Steps)[1].SentUS; sent == nil || *sent != -500 {
-			t.Errorf("JSON says that the poll was sent at %v, want -500", sent)
-		}
-		if at := tr.Steps[1].at(); at != 30*time.Microsecond {
-			t.Errorf("the poll stands at %v, want 30µs", at)
-		}
-	}
-}
-
-// kafkaTrace is made of calls by hand, the offset committed at some time.
-func kafkaTrace(committed int) Trace {
 	var r wire.Recorder
-	add := func(text string, poll bool, sent, answered int) {
-		r.Add(wire.Call{Server: "kafka", Text: text, Poll: poll, Sent: at(sent), Answered: at(answered)})
+	r.Add(wire.Call{Text: "GET /v1/kv/lock?index=7", Poll: true, Sent: at(-500), Answered: at(30)})
+	r.Add(wire.Call{Text: "PUT /v1/kv/lock", Sent: at(10), Answered: at(35)})
+	steps := join(r.Between(at(0), at(1000)), nil, at(0))
+	if at := steps[1].at(); at != 30*time.Microsecond {
+		t.Errorf("the poll stands at %v, want 30µs", at)
 	}
-	add("OffsetCommit shop", false, committed, 130)
-	add("Produce lastitem-answers/7", false, 70, 80)
-	add("Fetch lastitem-requests/2", true, -500, 30)
-	add("Produce lastitem-requests/2", false, 10, 35)
-	return Trace{
-		Target: "/deduct_stock/some", Status: 200, Answer: "{}", Took: 100 * time.Microsecond,
-		Steps: join(r.Between(at(0), at(1000)), nil, at(0)),
+	if sent := stepsJSON(steps)[1].SentUS; sent == nil || *sent != -500 {
+		t.Errorf("JSON says that the poll was sent at %v, want -500", sent)
 	}
 }
 
-// A trace of Kafka ends when the offset is committed, one of Redlock when every node is released, both perhaps after
-// the answer; another trace ends with the answers to what was sent before.
+// A trace of Redlock ends when every node is released, perhaps after the answer; another trace ends with the answers to
+// what was sent before.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // looks once
 	began := time.Now()
-	produce := wire.Call{Text: "Produce lastitem-requests/2", Sent: began, Answered: began}
-	commit := wire.Call{Text: "OffsetCommit shop", Sent: began.Add(1), Answered: began.Add(1)}
-	open := commit
-	open.Answered = time.Time{}
+	update, later := wire.Call{Text: "UPDATE", Sent: began, Answered: began}, wire.Call{Text: "UPDATE", Sent: began.Add(1)}
 	var redlock []wire.Call // every node is asked, and then released
 	for _, text := range []string{"SET lock token NX", "EVALSHA release"} {
 		for node := range redlockNodes {
@@ -186,14 +133,11 @@ func TestSettle(t *testing.T) {
 		calls    []wire.Call
 		complete bool
 	}{
-		{"sql", []stock.Backend{stock.NeedSQL}, []wire.Call{produce, open}, true},
+		{"sql", []stock.Backend{stock.NeedSQL}, []wire.Call{update, later}, true},
 		{"sql, not answered", []stock.Backend{stock.NeedSQL}, []wire.Call{{Text: "COMMIT", Sent: began}}, false},
-		{"kafka", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, commit}, true},
 		{"redlock", []stock.Backend{stock.NeedRedlock}, redlock, true},
 		{"redlock, one node not released", []stock.Backend{stock.NeedRedlock}, unreleased, false},
 		{"redlock, one node not asked yet", []stock.Backend{stock.NeedRedlock}, unasked, false},
-		{"kafka, not sent", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce}, false},
-		{"kafka, not answered", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, open}, false},
 	} {
 		var tr Tracer
 		for _, call := range c.calls {
@@ -222,14 +166,9 @@ func TestStabilizer(t *testing.T) {
 		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0": "KV.Put key:\"a\" lease:<lease> " +
 			"mod_revision:<revision> create_revision:0",
 		"WHERE id = 101 AND run = 1795195653436145": "WHERE id = 101 AND run = <run>",
-		`{"run":1795195653436145,"reply_to":3}`:     `{"run":<run>,"reply_to":<partition>}`,
 		"delete /lock/n-0000000003":                 "delete /lock/n-<rank>",
 		"/v3/Some (17 bytes)":                       "/v3/Some",
-		"Fetch lastitem-answers/12: offset 2":       "Fetch lastitem-answers/<partition>: offset <offset>",
-		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2": "OffsetCommit lastitem-shop lastitem-requests/2: " +
-			"offset <offset>",
-		`{"status":409,"reply_to":3}`:    `{"status":409,"reply_to":<partition>}`,
-		`{"quantity":16,"remaining":16}`: `{"quantity":16,"remaining":16}`,
+		`{"quantity":16,"remaining":16}`:            `{"quantity":16,"remaining":16}`,
 	} {
 		if got := s.text(text); got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)

@@ -135,7 +135,7 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 		}
 		views = append(views, view...)
 	}
-	tr.Steps = join(t.calls(d.Mode, began, settled), views, began)
+	tr.Steps = join(t.calls(began, settled), views, began)
 	t.explain(tr.Steps)
 	return tr, nil
 }
@@ -239,12 +239,9 @@ func (t *Tracer) send(ctx context.Context, method, target, body string, header h
 	return res.StatusCode, strings.TrimSpace(string(answer)), err
 }
 
-// calls returns the commands of the deduction without other traffic: the mode kafka probes its consumers all the time.
-func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
-	kafka := slices.Contains(m.Needs, stock.NeedKafka)
-	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool {
-		return background(c.Text) || c.Server == string(stock.NeedKafka) && !kafka
-	})
+// calls returns the commands of the deduction without other traffic.
+func (t *Tracer) calls(from, to time.Time) []wire.Call {
+	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool { return background(c.Text) })
 }
 
 // background names the traffic that a replica sends without a request: the probes of its health checks, keep-alives of

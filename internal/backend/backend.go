@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -37,9 +36,6 @@ type Config struct {
 	Etcd      string // http://host:port, several comma-separated
 	Consul    string // http://host:port
 	Kafka     string // host:port, several comma-separated
-	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain TCP connection to that
-	// address.
-	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Session is the time-out of the ZooKeeper session, which the server may round; 0 = 10 s.
 	Session time.Duration
 

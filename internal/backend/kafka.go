@@ -97,11 +97,7 @@ func (s *Set) openKafka(cfg Config) error {
 		return nil
 	}
 	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) {
-		dial := kgo.DialTimeout(cfg.Patience.orDefault().Dial)
-		if cfg.KafkaDial != nil {
-			dial = kgo.Dialer(cfg.KafkaDial)
-		}
-		return OpenKafka(cfg.Kafka, append([]kgo.Opt{dial}, opts...)...)
+		return OpenKafka(cfg.Kafka, append([]kgo.Opt{kgo.DialTimeout(cfg.Patience.orDefault().Dial)}, opts...)...)
 	}
 	client, err := s.Kafka(kgo.ClientID("lastitem-health"))
 	if err != nil {

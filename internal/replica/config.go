@@ -84,7 +84,7 @@ type Config struct {
 func (c Config) backends(o Options) backend.Config {
 	return backend.Config{
 		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
-		Kafka: c.Kafka, KafkaDial: o.KafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
+		Kafka: c.Kafka, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
 		Patience: backend.Patience{
 			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout,
 			HTTP: c.ConsulTimeout,

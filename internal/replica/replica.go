@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,9 +32,6 @@ type Options struct {
 	Log *slog.Logger
 	// Version is that of the program, in the log, in shop_build_info and in traces.
 	Version string
-	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain connection to that
-	// address.
-	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Replica is what one process of the shop consists of: the handler, and what it stands on, of which there is one each.
@@ -43,6 +39,7 @@ type Replica struct {
 	*handler.Handler
 	Backends *backend.Set
 	Shop     *shop.Shop
+	Steps    *step.Stream // of its deductions
 
 	log     *slog.Logger
 	wakeups *textbook.Wakeups // nil if there is no Redis, as engine is
@@ -64,7 +61,7 @@ func New(c Config, o Options) (*Replica, error) {
 	if err != nil {
 		return nil, &SettingsError{err}
 	}
-	r := &Replica{Backends: set, log: o.Log}
+	r := &Replica{Backends: set, Steps: &step.Stream{}, log: o.Log}
 	if err := r.build(c, o); err != nil {
 		r.Close()
 		return nil, err
@@ -73,7 +70,7 @@ func New(c Config, o Options) (*Replica, error) {
 }
 
 func (r *Replica) build(c Config, o Options) (err error) {
-	registry, steps := prometheus.NewRegistry(), &step.Stream{}
+	registry, steps := prometheus.NewRegistry(), r.Steps
 	if err := errors.Join(registry.Register(buildInfo(c.Replica, o.Version)),
 		registry.Register(backendsUp{r.Backends})); err != nil {
 		return err

@@ -4,121 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/backend"
 	"lastitem/stack/wire"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
-
-func TestKafka(t *testing.T) {
-	t.Parallel()
-	for name, version := range map[string]*kversion.Versions{"topics by id": kversion.Stable(),
-		"topics by name": kversion.V2_4_0()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testKafka(t, kgo.MaxVersions(version))
-		})
-	}
-}
-
-func testKafka(t *testing.T, versions kgo.Opt) {
-	ctx := testkit.Within(t, time.Minute)
-	var r wire.Recorder
-	broker := testenv.EmbeddedKafka(t)
-	addr := tap(t, &r, broker.Seeds, wire.Kafka)
-	dial := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, addr)
-	})
-	open := func(opts ...kgo.Opt) *kgo.Client {
-		client, err := backend.OpenKafka(broker.Seeds, append(opts, dial, versions)...)
-		testkit.Must(t, err)
-		t.Cleanup(client.Close)
-		return client
-	}
-	producer := open(kgo.ManualFlushing(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	_, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales")
-	testkit.Must(t, err)
-	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.DisableAutoCommit(), kgo.FetchMaxWait(10*time.Millisecond))
-	waitForFetches(ctx, t, broker, 3) // of which two have been answered, with nothing
-	value := `{"it's":1,"body":"` + strings.Repeat("aGFja3M+", 5) + `"}`
-	for _, record := range []*kgo.Record{{Key: []byte("1 0"), Value: []byte(value)}, {Value: []byte("x")}} {
-		record.Topic, record.Partition = "sales", 2
-		producer.Produce(ctx, record, func(_ *kgo.Record, err error) {
-			testkit.Is(t, err, nil, "Produce")
-		})
-	}
-	testkit.Must(t, producer.Flush(ctx))
-	fetches := consumer.PollFetches(ctx)
-	if fetches.NumRecords() != 2 {
-		t.Fatalf("%d records, %v", fetches.NumRecords(), fetches.Err())
-	}
-	testkit.Must(t, consumer.CommitRecords(ctx, fetches.Records()...))
-	want(t, []string{
-		`Produce sales/2: key '1 0' value "{\"it's\":1,\"body\":<bytes>}", value x`,
-		`Fetch sales/2: key '1 0' offset 0, offset 1`, `OffsetCommit shop sales/2: offset 2`,
-	}, recorded(t, &r))
-}
-
-// waitForFetches waits until the broker has been asked so many times for records.
-func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.EmbeddedBroker, n int) {
-	t.Helper()
-	asked := make(chan struct{}, n)
-	broker.Cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
-		broker.Cluster.KeepControl()
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		return nil, nil, false
-	})
-	for range n {
-		select {
-		case <-asked:
-		case <-ctx.Done():
-			t.Fatal("the consumer does not fetch")
-		}
-	}
-}
-
-// What is produced is held, and then its answer; the polls of a consumer go on.
-func TestKafkaCuts(t *testing.T) {
-	t.Parallel()
-	ctx := testkit.Within(t, time.Minute)
-	broker := testenv.EmbeddedKafka(t)
-	p := newProxy(t, broker.Seeds, wire.Kafka)
-	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"),
-		kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
-		}))
-	testkit.Must(t, err)
-	t.Cleanup(client.Close)
-	admin := kadm.NewClient(client)
-	_, err = admin.CreateTopic(ctx, 1, 1, nil, "sales")
-	testkit.Must(t, err)
-	holdWrites(t, p, is("Produce sales"), func(int) error {
-		return client.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr()
-	}, func() (int64, error) {
-		offsets, err := admin.ListEndOffsets(ctx, "sales") // by another connection than what is produced
-		o, _ := offsets.Lookup("sales", 0)
-		return o.Offset, err
-	})
-	if len(p.Unanswered()) > 0 {
-		t.Error(p.Unanswered())
-	}
-}
 
 // etcdProxy is a proxy before an etcd, a client through it and one past it.
 func etcdProxy(t *testing.T) (p *wire.Proxy, far, near *clientv3.Client, prefix string) {

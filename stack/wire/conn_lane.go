@@ -183,10 +183,7 @@ func (c *conn) pass(it *item, now time.Time) {
 		r.pushed(it.push, now)
 	}
 	if k := it.of; k != nil && it.last {
-		k.Answered, k.Failed, k.quiet = now, it.failed, k.quiet || it.vain
-		if it.found != "" {
-			k.Text = it.found
-		}
+		k.Answered, k.Failed = now, it.failed
 		c.forget(k)
 		if r != nil {
 			r.answered(k)

@@ -15,12 +15,10 @@ import (
 // is a push. Streams do not wait for each other: the proxy writes headers without the compression table, which depends
 // on their order. It drops deadlines: the server would count from the headers, and refuse what was held longer. A
 // client that gives up also cancels its stream.
-var GRPC = Codec{name: "grpc", plain: true, begin: func() func() session {
-	return func() session {
-		s := &grpcSession{streams: map[uint32]*grpcStream{}}
-		s.up.decoder, s.down.decoder = hpack.NewDecoder(1<<20, nil), hpack.NewDecoder(1<<20, nil)
-		return s
-	}
+var GRPC = Codec{name: "grpc", plain: true, begin: func() session {
+	s := &grpcSession{streams: map[uint32]*grpcStream{}}
+	s.up.decoder, s.down.decoder = hpack.NewDecoder(1<<20, nil), hpack.NewDecoder(1<<20, nil)
+	return s
 }}
 
 // What is needed of HTTP/2, by RFC 9113.

@@ -11,9 +11,7 @@ import (
 )
 
 // HTTP reads HTTP/1.1: a request is a call, a query of Consul that waits for a change is a poll.
-var HTTP = Codec{name: "http", plain: true, begin: func() func() session {
-	return func() session { return &httpSession{} }
-}}
+var HTTP = Codec{name: "http", plain: true, begin: func() session { return &httpSession{} }}
 
 type httpSession struct {
 	waiting []*httpCall

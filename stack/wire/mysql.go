@@ -43,9 +43,7 @@ const (
 )
 
 // MySQL reads the protocol of MySQL and MariaDB, without TLS and compression.
-var MySQL = Codec{name: "mysql", begin: func() func() session {
-	return func() session { return &mysqlSession{statements: map[uint32]string{}} }
-}}
+var MySQL = Codec{name: "mysql", begin: func() session { return &mysqlSession{statements: map[uint32]string{}} }}
 
 // mysqlSession is a connection. Its first two messages are the server's greeting and the client's login.
 type mysqlSession struct {

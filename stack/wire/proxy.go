@@ -24,7 +24,6 @@ type Proxy struct {
 
 	server   string
 	codec    Codec
-	open     func() session
 	recorder *Recorder
 	delay    *delay // nil = none
 	listener net.Listener
@@ -60,7 +59,7 @@ func newProxy(server, target string, codec Codec, x extra) (*Proxy, error) {
 		return nil, fmt.Errorf("wire: %w", err)
 	}
 	p := &Proxy{
-		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: x.recorder, delay: x.delay,
+		Addr: l.Addr().String(), server: server, codec: codec, recorder: x.recorder, delay: x.delay,
 		listener: l, target: target,
 		conns: map[*conn]bool{}, marks: map[string]bool{},
 	}
@@ -225,7 +224,8 @@ func (p *Proxy) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.open(), left: make(chan struct{})}
+		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.codec.begin(),
+			left: make(chan struct{})}
 		c.up.up = true
 		p.mu.Lock()
 		if from := client.RemoteAddr().String(); p.closed || p.marks[from] {

@@ -1,7 +1,7 @@
 package wire
 
 // Raw is for bytes that nobody reads: there are no calls, and whatever the server says is a push.
-var Raw = Codec{name: "raw", begin: func() func() session { return func() session { return rawSession{} } }}
+var Raw = Codec{name: "raw", begin: func() session { return rawSession{} }}
 
 type rawSession struct{}
 

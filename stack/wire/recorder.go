@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Recorder keeps the calls of its proxies. It leaves out commands that make connections or keep them alive, and polls
-// that brought nothing. The commands of a transaction are calls of their own. The beginning of a Redis subscription and
+// Recorder keeps the calls of its proxies. It leaves out commands that make connections or keep them alive. The commands of a transaction are calls of their own. The beginning of a Redis subscription and
 // its messages are kept too. The zero value is ready. It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
@@ -83,7 +82,6 @@ func (r *Recorder) answered(k *call) {
 	defer r.mu.Unlock()
 	k.noted.Answered, k.noted.Failed = k.Answered, k.Failed
 	if k.noted.Poll {
-		k.noted.Text, k.noted.Pattern = k.Text, k.Pattern
 		r.calls = append(r.calls, k.noted)
 	}
 }

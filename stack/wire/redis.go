@@ -11,8 +11,8 @@ import (
 // connection of a subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is
 // closed without an error: a foreign replica whose master is gone may go on dialling the master's address, whose port
 // the proxy has now.
-var Redis = Codec{name: "redis", plain: true, begin: func() func() session {
-	return func() session { return &redisSession{channels: map[string]map[string]bool{}} }
+var Redis = Codec{name: "redis", plain: true, begin: func() session {
+	return &redisSession{channels: map[string]map[string]bool{}}
 }}
 
 type redisSession struct {

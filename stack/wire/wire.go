@@ -52,12 +52,12 @@ func (c *Call) At() time.Time {
 	return c.Sent
 }
 
-// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], [Kafka], and
-// [Raw] for bytes that are passed on unread.
+// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], and [Raw]
+// for bytes that are passed on unread.
 type Codec struct {
 	name  string
-	plain bool                  // the client speaks first, so that TLS is recognized by its first bytes
-	begin func() func() session // called once for a proxy, and what it returns once for each connection
+	plain bool           // the client speaks first, so that TLS is recognized by its first bytes
+	begin func() session // called once for each connection
 }
 
 // session reads both sides of one connection. The caller runs one method at a time.
@@ -82,8 +82,6 @@ type message struct {
 	last   bool    // it completes the answer
 	open   bool    // the answer ends with the connection
 	failed string  // with last: why the server refused
-	found  string  // with last: what a poll has brought, for its Text
-	vain   bool    // with last: a poll has brought nothing
 	over   []*call // with last: other commands that will get no answer
 
 	granted []byte // with last: the credentials of the client's session, see Proxy.Sessions

@@ -10,9 +10,7 @@ import (
 
 // ZooKeeper reads ZooKeeper's protocol: which request, and on which node. Its server answers in order; the events of
 // watches are pushes, and the pings of a session polls.
-var ZooKeeper = Codec{name: "zookeeper", plain: true, begin: func() func() session {
-	return func() session { return &zooKeeperSession{} }
-}}
+var ZooKeeper = Codec{name: "zookeeper", plain: true, begin: func() session { return &zooKeeperSession{} }}
 
 type zooKeeperSession struct {
 	begun, heard bool // the first message asks for the session, and the first answer grants it

@@ -20,7 +20,7 @@ import (
 // pageWords are the words of the pages, by language.
 var pageWords = text.Table(struct {
 	title, intro, hazards, defined, all, other, claims, noClaims, diagrams string
-	good, survives, broken, nothing, trace, traced, beside, holds, held    string
+	good, survives, broken, nothing, trace, traced, steps, holds, held     string
 }{
 	title: "# The modes",
 	intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page " +
@@ -41,11 +41,9 @@ var pageWords = text.Table(struct {
 		"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run " +
 		"to run. Without\n" +
 		"`--stable` the same command shows the times on both sides of the wire.",
-	beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. " +
-		"`OffsetCommit` is last\n" +
-		"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the " +
-		"rest.\n" +
-		"The broker is the embedded one.",
+	steps: "`asker` and `consumer` are no servers: their lines are the steps that the deduction reports on the replica that " +
+		"answers the client,\n" +
+		"and on the one that executes the product's partition. What passes through Kafka itself is not seen.",
 	held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is " +
 		"when a command was\n" +
 		"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. " +
@@ -129,7 +127,7 @@ func shown(m stock.Mode, lang string) string {
 	if trace := m.Trace(); trace != "" {
 		add(words.trace, "", words.traced)
 		if slices.Contains(m.Needs, stock.NeedKafka) {
-			add(words.beside)
+			add(words.steps)
 		}
 		add("```text", strings.TrimSpace(trace), "```")
 	}
