@@ -136,7 +136,8 @@ func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 var patternNumber = regexp.MustCompile(`/v1/|getChildren2`)
 
 // wantBothSides: each command that passed a wire was seen by the server at its other end, between being sent and being
-// answered, all of it before the answer to the client; but of several nodes a majority is waited for. A step is a moment.
+// answered, all of it before the answer to the client; but of several nodes a majority is waited for. A step is a
+// moment.
 func wantBothSides(t *testing.T, tr trace.Trace) {
 	t.Helper()
 	if tr.Status != 200 || len(tr.Steps) == 0 {
