@@ -17,50 +17,12 @@ import (
 	"lastitem/say/text"
 )
 
-// pageWords are the words of the pages, by language.
-var pageWords = text.Table(struct {
-	title, intro, hazards, defined, all, other, claims, noClaims, diagrams string
-	good, survives, broken, nothing, trace, traced, steps, holds, held     string
-}{
-	title: "# The modes",
-	intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page " +
-		"each: the essay,\n" +
-		"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as " +
-		"the\n" +
-		"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
-	hazards: "## The hazards and the letters", defined: "[What the columns and letters " +
-		"mean](../modes.md#the-hazards-and-the-letters)",
-	all: "All modes", other: "中文",
-	claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
-	diagrams: "## In pictures", good: "### The run that goes well",
-	survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
-	nothing: "None of the hazards above breaks it, so there is no second picture.",
-	trace:   "## On the wire",
-	traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica " +
-		"and its servers;\n" +
-		"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run " +
-		"to run. Without\n" +
-		"`--stable` the same command shows the times on both sides of the wire.",
-	steps: "`asker` and `consumer` are no servers: their lines are the steps that the deduction reports on the replica that " +
-		"answers the client,\n" +
-		"and on the one that executes the product's partition. What passes through Kafka itself is not seen.",
-	held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is " +
-		"when a command was\n" +
-		"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. " +
-		"The renewals\n" +
-		"come every third of the TTL, and the rival sends nothing between its tries: the message of the release wakes it.",
-	holds: "With the admin token a request may experiment with the lock: %s.",
-})
-
 // All returns the index and the pages in both languages, by path below docs/. The pages are those of dir, or of this
 // binary where dir has none, with their generated blocks as they should be.
 func All(dir string) (map[string]string, error) {
 	pages := map[string]string{}
 	for _, lang := range []string{"en", "zh"} {
-		words := pageWords.In(lang)
-		table := modesMarkdown(lang, func(name string) string { return "modes/" + docs.Name(name, lang) })
-		pages[docs.Name("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
-			words.title, words.other, docs.Name("modes", Other(lang)), words.intro, table, words.hazards, api.Definitions(lang))
+		pages[docs.Name("modes", lang)] = index(lang)
 		modes := stock.Modes()
 		for i, m := range modes {
 			name := "modes/" + docs.Name(m.Name, lang)
@@ -83,6 +45,25 @@ func All(dir string) (map[string]string, error) {
 	return pages, nil
 }
 
+// index is the page that lists the modes.
+func index(lang string) string {
+	said := []string{
+		text.Of("# The modes").In(lang), "[" + otherName.In(lang) + "](" + docs.Name("modes", Other(lang)) + ")",
+		text.Of("Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page " +
+			"each: the essay,\n" +
+			"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as " +
+			"the\n" +
+			"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.").In(lang),
+		modesMarkdown(lang, func(name string) string { return "modes/" + docs.Name(name, lang) }) + "\n" +
+			text.Of("## The hazards and the letters").In(lang),
+		api.Definitions(lang),
+	}
+	return strings.Join(said, "\n\n")
+}
+
+// otherName is the name of the other language, in that language.
+var otherName = text.Of("中文")
+
 // Other returns the other language of the two.
 func Other(lang string) string {
 	if lang == "zh" {
@@ -94,10 +75,11 @@ func Other(lang string) string {
 // blocks returns the generated blocks of a mode's page, each with its name: the links below the title, the claims
 // before the sections, and the pictures and the commands after them.
 func blocks(modes []stock.Mode, i int, lang string) [][2]string {
-	m, words := modes[i], pageWords.In(lang)
-	claims := words.claims + "\n\n" + claimsTable(m, lang) + "\n"
+	m := modes[i]
+	claims := text.Of("## What it claims").In(lang) + "\n\n" + claimsTable(m, lang) + "\n"
 	if len(m.Holds) > 0 {
-		claims += "\n" + fmt.Sprintf(words.holds, holdsLine(m, lang)) + "\n"
+		claims += "\n" + text.Of("With the admin token a request may experiment with the lock: %s.").With(holdsLine(m,
+			lang)).In(lang) + "\n"
 	}
 	return [][2]string{
 		{"links", pageLinks(modes, i, lang) + "\n\n*" + m.Title.In(lang) + "*\n"},
@@ -108,31 +90,44 @@ func blocks(modes []stock.Mode, i int, lang string) [][2]string {
 
 // shown are the pictures of a mode, its commands, and what the columns and letters mean.
 func shown(m stock.Mode, lang string) string {
-	words := pageWords.In(lang)
 	var b strings.Builder
 	add := func(parts ...string) { b.WriteString(strings.Join(parts, "\n") + "\n\n") }
+	say := func(t text.Text) { add(t.In(lang)) }
 	if d := m.Diagrams(lang); d.Good != "" {
-		add(words.diagrams)
-		good := words.good
+		say(text.Of("## In pictures"))
 		if d.Survives {
-			good = words.survives
-		}
-		add(good, "", "```mermaid", strings.TrimSpace(d.Good), "```")
-		if d.Break != "" {
-			add(words.broken, "", "```mermaid", strings.TrimSpace(d.Break), "```")
+			say(text.Of("### A run in which something goes wrong, and the mode survives it"))
 		} else {
-			add(words.nothing)
+			say(text.Of("### The run that goes well"))
+		}
+		add("```mermaid", strings.TrimSpace(d.Good), "```")
+		if d.Break != "" {
+			say(text.Of("### The run that breaks it"))
+			add("```mermaid", strings.TrimSpace(d.Break), "```")
+		} else {
+			say(text.Of("None of the hazards above breaks it, so there is no second picture."))
 		}
 	}
 	if trace := m.Trace(); trace != "" {
-		add(words.trace, "", words.traced)
+		say(text.Of("## On the wire"))
+		say(text.Of("The commands of one deduction, on one replica without other requests, as they passed between the " +
+			"replica and its servers;\n" +
+			"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run " +
+			"to run. Without\n" +
+			"`--stable` the same command shows the times on both sides of the wire."))
 		if slices.Contains(m.Needs, stock.NeedKafka) {
-			add(words.steps)
+			say(text.Of("`asker` and `consumer` are no servers: their lines are the steps that the deduction reports on the " +
+				"replica that answers the client,\n" +
+				"and on the one that executes the product's partition. What passes through Kafka itself is not seen."))
 		}
 		add("```text", strings.TrimSpace(trace), "```")
 	}
 	if trace := m.HoldTrace(); trace != "" {
-		add(words.held)
+		say(text.Of("The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. " +
+			"`TTLs` is when a command was\n" +
+			"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. " +
+			"The renewals\n" +
+			"come every third of the TTL, and the rival sends nothing between its tries: the message of the release wakes it."))
 		add("```text", strings.TrimSpace(trace), "```")
 	}
 	return strings.TrimLeft(strings.TrimRight(b.String(), "\n")+"\n", "\n")
@@ -156,10 +151,9 @@ func holdsLine(m stock.Mode, lang string) string {
 
 // pageLinks lead to the index, the other language, and the modes before and after.
 func pageLinks(modes []stock.Mode, i int, lang string) string {
-	words := pageWords.In(lang)
 	links := []string{
-		fmt.Sprintf("[%s](../%s)", words.all, docs.Name("modes", lang)),
-		fmt.Sprintf("[%s](%s)", words.other, docs.Name(modes[i].Name, Other(lang))),
+		fmt.Sprintf("[%s](../%s)", text.Of("All modes").In(lang), docs.Name("modes", lang)),
+		fmt.Sprintf("[%s](%s)", otherName.In(lang), docs.Name(modes[i].Name, Other(lang))),
 	}
 	if i > 0 {
 		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, docs.Name(modes[i-1].Name, lang)))
@@ -173,7 +167,7 @@ func pageLinks(modes []stock.Mode, i int, lang string) string {
 // claimsTable is a row per store.
 func claimsTable(m stock.Mode, lang string) string {
 	if len(m.Stores) == 0 {
-		return pageWords.In(lang).noClaims
+		return text.Of("Nothing: it is the baseline, of which every speed is a share.").In(lang)
 	}
 	words := tableWords.In(lang)
 	rows := []string{
@@ -183,7 +177,8 @@ func claimsTable(m stock.Mode, lang string) string {
 	for _, s := range m.Stores {
 		rows = append(rows, "| "+string(s)+" | "+strings.Join(m.Row(s), " | ")+" |")
 	}
-	return strings.Join(append(rows, "", legend(lang)+" "+pageWords.In(lang).defined), "\n")
+	return strings.Join(append(rows, "", legend(lang)+" "+text.Of(
+		"[What the columns and letters mean](../modes.md#the-hazards-and-the-letters)").In(lang)), "\n")
 }
 
 // Write writes the pages of [All] below dir.
