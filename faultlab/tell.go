@@ -13,35 +13,25 @@ import (
 	"lastitem/say/text"
 )
 
-// The words of the report, by language.
-type words struct {
-	mode, store, asClaimed, wrong, blocked, counts, again, left, cost, fault string
-	cell, undecided, leftOut, interrupted                                    string
-}
-
-var reportWords = text.Table(words{
-	mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n",
-	wrong: "Not as it must be:\n", undecided: "Undecided, since a server did not answer in time:\n",
-	blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
-	counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
-	again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
-	left:    "; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)",
-	cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
-	cell:    "%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n",
-	leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their " +
-		"end.\n",
-})
+// What reports say in several places.
+var (
+	wrongText       = text.Of("Not as it must be:\n")
+	undecidedText   = text.Of("Undecided, since a server did not answer in time:\n")
+	leftOutText     = text.Of("LEFT OUT, not played: %s\n")
+	interruptedText = text.Of("Interrupted: the other cells have not been played to their end.\n")
+)
 
 // Line describes a cell in one line, followed by a line for each mistake.
 func (c Cell) Line(lang string) string {
 	if len(c.Wrong)+len(c.Undecided) == 0 {
-		return text.Sprintf(reportWords.In(lang).cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
+		return text.Of("%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n").With(c.Mode, c.Store, c.Fault, c.Found,
+			c.Tried).In(lang)
 	}
-	said, why := reportWords.In(lang).wrong, c.Wrong
+	said, why := wrongText, c.Wrong
 	if len(why) == 0 {
-		said, why = reportWords.In(lang).undecided, c.Undecided
+		said, why = undecidedText, c.Undecided
 	}
-	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, said)
+	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, said.In(lang))
 	return line + "    " + strings.Join(why, "\n    ") + "\n"
 }
 
@@ -64,31 +54,30 @@ func (r *Result) named(of func(Cell) []string) []string {
 // Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked,
 // and the counts.
 func (r *Result) Write(w io.Writer, lang string) error {
-	t := reportWords.In(lang)
 	var b strings.Builder
-	r.writeTable(&b, t)
+	r.writeTable(&b, lang)
 	b.WriteString("\n")
 	wrong, undecided := r.Wrong(), r.Undecided()
 	if len(wrong)+len(undecided) == 0 {
-		b.WriteString(t.asClaimed)
+		b.WriteString(text.Of("Every outcome is as claimed.\n").In(lang))
 	}
 	if len(wrong) > 0 {
-		b.WriteString(t.wrong + "  " + strings.Join(wrong, "\n  ") + "\n")
+		b.WriteString(wrongText.In(lang) + "  " + strings.Join(wrong, "\n  ") + "\n")
 	}
 	if len(undecided) > 0 {
-		b.WriteString(t.undecided + "  " + strings.Join(undecided, "\n  ") + "\n")
+		b.WriteString(undecidedText.In(lang) + "  " + strings.Join(undecided, "\n  ") + "\n")
 	}
 	for _, p := range r.Unclaimed {
 		b.WriteString(p.text(lang))
 	}
 	for _, why := range r.LeftOut {
-		fmt.Fprintf(&b, t.leftOut, why)
+		b.WriteString(leftOutText.With(why).In(lang))
 	}
 	if r.Interrupted {
-		b.WriteString(t.interrupted)
+		b.WriteString(interruptedText.In(lang))
 	}
-	r.writeBlocked(&b, t)
-	r.writeCounts(&b, t)
+	r.writeBlocked(&b, lang)
+	r.writeCounts(&b, lang)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -101,12 +90,12 @@ const tableWidth = 130
 
 // writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their
 // own.
-func (r *Result) writeTable(b *strings.Builder, t words) {
+func (r *Result) writeTable(b *strings.Builder, lang string) {
 	for i, shown := range bands(r.hazards()) {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(report.Left(t.mode, 18) + report.Left(t.store, 6))
+		b.WriteString(report.Left(text.Of("mode").In(lang), 18) + report.Left(text.Of("store").In(lang), 6))
 		for _, name := range shown {
 			b.WriteString(report.Left(string(name), column(name)))
 		}
@@ -162,8 +151,8 @@ func bands(names []api.Hazard) [][]api.Hazard {
 }
 
 // writeBlocked lists how long others were kept out while A was stopped.
-func (r *Result) writeBlocked(b *strings.Builder, t words) {
-	head := t.blocked
+func (r *Result) writeBlocked(b *strings.Builder, lang string) {
+	head := text.Of("\nWhile A stood still, everybody else was kept out for (longest):\n").In(lang)
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
 			fmt.Fprintf(b, "%s  %-17s %-5s %v\n", head, c.Mode, c.Store, c.BlockedFor.Round(time.Millisecond))
@@ -172,11 +161,13 @@ func (r *Result) writeBlocked(b *strings.Builder, t words) {
 	}
 }
 
-func (r *Result) writeCounts(b *strings.Builder, t words) {
-	b.WriteString(text.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(),
-		float64(r.Schedules)/r.Took.Seconds()))
+func (r *Result) writeCounts(b *strings.Builder, lang string) {
+	say := func(t text.Text, args ...any) { b.WriteString(t.With(args...).In(lang)) }
+	b.WriteString("\n")
+	say(text.Of("%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second"), len(r.Cells), r.Schedules,
+		r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds())
 	if r.Again > 0 {
-		fmt.Fprintf(b, t.again, r.Again)
+		say(text.Of("; %d played again (the machine stood still, or the victim was turned away too early)"), r.Again)
 	}
 	left, cells := 0, 0
 	for _, c := range r.Cells {
@@ -185,8 +176,10 @@ func (r *Result) writeCounts(b *strings.Builder, t words) {
 		}
 	}
 	if left > 0 {
-		b.WriteString(text.Sprintf(t.left, left, cells))
+		say(text.Of("; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)"), left, cells)
 	}
 	per := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(max(1, r.Schedules)) }
-	fmt.Fprintf(b, t.cost+"\n", per(r.Cost.LabCPU+r.Cost.RestCPU), per(r.Cost.LabCPU), r.Cost.Peak>>20)
+	say(text.Of("\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB"),
+		per(r.Cost.LabCPU+r.Cost.RestCPU), per(r.Cost.LabCPU), r.Cost.Peak>>20)
+	b.WriteString("\n")
 }

@@ -93,10 +93,10 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 		fmt.Fprintf(&b, t.locks, strings.Join(all, ", "))
 	}
 	if r.Interrupted {
-		b.WriteString("\n" + reportWords.In(lang).interrupted)
+		b.WriteString("\n" + interruptedText.In(lang))
 	}
-	r.writeBlocked(&b, reportWords.In(lang))
-	r.writeCounts(&b, reportWords.In(lang))
+	r.writeBlocked(&b, lang)
+	r.writeCounts(&b, lang)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

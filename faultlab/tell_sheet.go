@@ -121,7 +121,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	v := labPage{Words: t, Title: text.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
-	r.writeCounts(&counts, reportWords.In(o.Lang))
+	r.writeCounts(&counts, o.Lang)
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
 	if n := len(r.Wrong()); n > 0 {
 		v.Tone, v.Sentence = "bad", text.Sprintf(t.Bad, n, len(r.Cells))
@@ -144,10 +144,10 @@ func (r *Result) pageOf(o PageOptions) labPage {
 		}
 	}
 	for _, why := range r.LeftOut {
-		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords.In(o.Lang).leftOut, why)))
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(leftOutText.With(why).In(o.Lang)))
 	}
 	if r.Interrupted {
-		v.LeftOut = append(v.LeftOut, strings.TrimSpace(reportWords.In(o.Lang).interrupted))
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(interruptedText.In(o.Lang)))
 		if v.Tone == "good" {
 			v.Tone = "warm"
 		}

@@ -32,13 +32,6 @@ func (r *Recorder) Between(from, to time.Time) []Call {
 	return found
 }
 
-// Forget drops the calls so far.
-func (r *Recorder) Forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = nil
-}
-
 // Add notes a call that passed no proxy, as to a database in a file.
 func (r *Recorder) Add(c Call) {
 	r.mu.Lock()
