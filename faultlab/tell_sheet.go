@@ -31,29 +31,15 @@ var sheetText string
 
 var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"kept": report.Kept}).Parse(sheetText))
 
-// sheetWords has the texts of the page in one language.
-type sheetWords struct {
-	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
-	Good, Bad, ServeGood, ServeBad, ServeUnsure, ServeUnjudged                                 string
-	ExactCell, Untested, Undecided, Colon                                                      string
-	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
-}
+// sheetWords has the words that stand in the template.
+type sheetWords struct{ Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string }
 
 var sheetTexts = text.Table(sheetWords{
-	Title: "Fault lab: %d [cell|cells]", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
-	Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
+	Outcomes: "Outcomes", Mode: "mode", Blocked: "How long the other replicas were kept out while A was stopped",
+	Schedules: "Schedules that broke something",
 	Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients " +
 		"saw, and where the lab struck.",
 	Untold: "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
-	Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
-	Undecided: "Of %[2]d [cell|cells], %[1]d could not be decided on this machine.",
-	ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the " +
-		"service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.",
-	ServeUnjudged: "No schedule could be judged.",
-	ExactCell:     "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
-	Exact:   "exact (.): no schedule broke anything; the number beside it: how many schedules were played",
-	Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers",
-	TTL: "TTL of the locks", Made: "time",
 })
 
 type labPage struct {
@@ -117,21 +103,24 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 
 // pageOf collects the data of the page.
 func (r *Result) pageOf(o PageOptions) labPage {
-	t := sheetTexts.In(o.Lang)
-	v := labPage{Words: t, Title: text.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
+	v := labPage{Words: sheetTexts.In(o.Lang), Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	r.writeCounts(&counts, o.Lang)
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
+	said := text.Of("Every outcome is as claimed.")
+	v.Tone = "good"
 	if n := len(r.Wrong()); n > 0 {
-		v.Tone, v.Sentence = "bad", text.Sprintf(t.Bad, n, len(r.Cells))
+		v.Tone, said = "bad", text.Of("Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.").With(n, len(r.Cells))
 	} else if n := len(r.Undecided()); n > 0 {
-		v.Tone, v.Sentence = "warm", text.Sprintf(t.Undecided, n, len(r.Cells))
+		v.Tone, said = "warm", text.Of("Of %[2]d [cell|cells], %[1]d could not be decided on this machine.").With(n,
+			len(r.Cells))
 	}
 	if r.Serve != nil {
-		v.Title = t.TitleServe
-		v.Tone, v.Sentence = r.foreignBanner(t)
+		v.Title = text.Of("Fault lab: your service").In(o.Lang)
+		v.Tone, said = r.foreignBanner(o.Lang)
 	}
+	v.Sentence = said.In(o.Lang)
 	for _, c := range r.Cells {
 		for _, why := range c.Wrong {
 			v.Wrong = append(v.Wrong, strings.TrimSpace(c.name()+": "+why))
@@ -152,7 +141,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 			v.Tone = "warm"
 		}
 	}
-	v.Faults, v.Rows = r.pageRows(t)
+	v.Faults, v.Rows = r.pageRows(o.Lang)
 	v.Letters = r.pageLetters(o.Lang)
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
@@ -166,7 +155,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	if len(v.Broken) > 0 && len(v.Broken) <= 2 {
 		v.Broken[0].Open = true
 	}
-	v.Environment = r.pageEnvironment(o, t)
+	v.Environment = r.pageEnvironment(o)
 	if commit, dirty := strings.CutSuffix(o.Version, "+dirty"); commit != "devel" && commit != "" && !dirty {
 		v.Commands = append(v.Commands, "git checkout "+commit, "make build")
 	}
@@ -175,20 +164,20 @@ func (r *Result) pageOf(o PageOptions) labPage {
 }
 
 // foreignBanner returns the colour and the sentence of the banner for a foreign service.
-func (r *Result) foreignBanner(t sheetWords) (tone, sentence string) {
+func (r *Result) foreignBanner(lang string) (tone string, sentence text.Text) {
 	switch n := r.Broken(); {
 	case n > 0:
-		return "bad", text.Sprintf(t.ServeBad, n, len(r.Cells))
+		return "bad", text.Of("Of %[2]d [fault|faults], %[1]d [breaks|break] the service.").With(n, len(r.Cells))
 	case r.Proved() && r.Judged > 0:
 		tone = "good"
 		if len(r.Untested()) > 0 {
 			tone = "warm"
 		}
-		return tone, fmt.Sprintf(t.ServeGood, r.held(t.Colon))
+		return tone, text.Of("Nothing that was played broke it%s.").With(r.held(text.Of(": ").In(lang)))
 	case r.Judged == 0:
-		return "warm", t.ServeUnjudged
+		return "warm", text.Of("No schedule could be judged.")
 	default:
-		return "warm", t.ServeUnsure
+		return "warm", text.Of("Nothing broke it, but some schedules proved nothing.")
 	}
 }
 
@@ -198,7 +187,7 @@ func (c Cell) name() string {
 }
 
 // pageRows returns the faults that were played, and the letters that they showed for each mode and store.
-func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
+func (r *Result) pageRows(lang string) (faults []string, rows []labRow) {
 	for _, name := range r.hazards() {
 		faults = append(faults, string(name))
 	}
@@ -213,7 +202,7 @@ func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 		case len(c.Wrong) > 0:
 			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
 		case c.Found == api.Exact && len(c.Undecided) == 0: // a dot is easily overlooked
-			cell = labCell{Text: t.ExactCell, Tone: "good"}
+			cell = labCell{Text: text.Of("exact").In(lang), Tone: "good"}
 		case r.Serve != nil && c.broken():
 			cell.Tone = "bad"
 		}
@@ -229,10 +218,11 @@ func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 func (r *Result) pageLetters(lang string) []string {
 	var all []string
 	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == api.Exact }) {
-		all = append(all, sheetTexts.In(lang).Exact)
+		all = append(all, text.Of("exact (.): no schedule broke anything; the number beside it: how many schedules were "+
+			"played").In(lang))
 	}
 	if len(r.Untested()) > 0 {
-		all = append(all, sheetTexts.In(lang).Untested)
+		all = append(all, text.Of("? = not tried, or not at every position").In(lang))
 	}
 	for _, letter := range letters {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
@@ -292,14 +282,16 @@ func (p Played) pageStory(lang string) labStory {
 }
 
 // pageEnvironment returns the servers and the machine on which the outcomes were seen.
-func (r *Result) pageEnvironment(o PageOptions, t sheetWords) []labFact {
-	facts := []labFact{
-		{t.Made, []string{o.Made.Format(time.RFC3339)}}, {t.Version, []string{o.Version}},
-		{t.Machine, []string{text.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
-	}
+func (r *Result) pageEnvironment(o PageOptions) []labFact {
 	var servers []string
 	for _, name := range slices.Sorted(maps.Keys(r.Servers)) {
 		servers = append(servers, name+": "+r.Servers[name])
 	}
-	return append(facts, labFact{t.Servers, servers}, labFact{t.TTL, []string{r.TTL.String()}})
+	fact := func(name text.Text, texts ...string) labFact { return labFact{name.In(o.Lang), texts} }
+	return []labFact{
+		fact(text.Of("time"), o.Made.Format(time.RFC3339)), {"lastitem", []string{o.Version}},
+		fact(text.Of("machine"), text.Of("%s/%s, %d [core|cores], %s").With(runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+			runtime.Version()).In(o.Lang)),
+		fact(text.Of("servers"), servers...), fact(text.Of("TTL of the locks"), r.TTL.String()),
+	}
 }
