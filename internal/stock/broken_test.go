@@ -9,7 +9,6 @@ import (
 	"lastitem/contract/api"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/judge"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
 )
@@ -71,10 +70,7 @@ func TestLeaseTimeOversells(t *testing.T) {
 	} {
 		t.Run(c.mode+" "+c.lease.String(), func(t *testing.T) {
 			t.Parallel()
-			r := h.Load(t, leaseLoad(c.mode, c.store, c.lease))
-			if finding, why := judge.Check(r, c.claim); finding != judge.Confirmed {
-				t.Errorf("claim %q: %s, want confirmed:\n\t%s\n%s", c.claim, finding, stocktest.Lines(why), r.Text("en"))
-			}
+			stocktest.WantClaim(t, h.Load(t, leaseLoad(c.mode, c.store, c.lease)), c.claim)
 		})
 	}
 	t.Run("lease-seq", func(t *testing.T) {

@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,9 +11,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/judge"
 	"lastitem/stack/wire"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
@@ -76,33 +77,12 @@ func reached(t *testing.T, h *wire.Hold) {
 	}
 }
 
-// letters returns the letters of the outcomes that the books show; acked is the number of units that clients were told
-// are sold.
-func letters(b stocktest.Books, acked int64) string {
-	var s string
-	if b.Sold > b.Initial || b.Stock+b.Sold > b.Initial {
-		s += "O"
-	}
-	if b.Stock+b.Sold < b.Initial {
-		s += "L"
-	}
-	if acked > b.Sold {
-		s += "A"
-	}
-	return s
-}
-
-// wantClaimed fails if the books show anything other than want, or an outcome that the mode does not claim.
-func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Claims) string, b stocktest.Books,
-	acked int64, want string) {
+// wantClaimed fails if the judge finds anything other than want, or what the mode does not claim.
+func wantClaimed(t *testing.T, mode string, claim func(stock.Claims) string, r judge.Report, want string) {
 	t.Helper()
-	got := letters(b, acked)
-	testkit.Is(t, got, want, "%s on %s: books %+v show", mode, s, b)
-	for _, m := range stock.Modes() {
-		if m.Name == mode && strings.Trim(got, claim(m.Claims[s])) != "" {
-			t.Errorf("%s on %s: %q was seen, it claims %q", mode, s, got, claim(m.Claims[s]))
-		}
-	}
+	testkit.Is(t, r.Found, want, "%s: found in\n%s", mode, r.Text("en"))
+	claimed := api.Outcomes(claim(named(t, mode, nil).Claims[stock.Store(r.Store)]))
+	stocktest.WantClaim(t, r, claimed, mode)
 }
 
 func lateWrite(c stock.Claims) string { return c.LateWrite }
@@ -142,17 +122,17 @@ func TestLateWriteInRedis(t *testing.T) {
 			return a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
 		})
 		finish = append(finish, func() {
-			if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
-				t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, r.Err)
-			}
+			answers := []stocktest.Result{late()}
+			testkit.IsError(t, answers[0].Err, stock.ErrUnknown, "%s: Deduct() without an answer", c.mode)
 			reached(t, held)
 			for range c.rivals {
-				others.Replicas[0].Sell(t, c.mode, stock.Redis, product, 1, "")
+				sold := others.Replicas[0].Sell(t, c.mode, stock.Redis, product, 1, "")
+				answers = append(answers, stocktest.Result{Receipt: sold})
 			}
 			before := others.Books(t, product, stock.Redis).Stock
 			held.Pass()
 			testkit.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
-			wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
+			wantClaimed(t, c.mode, lateWrite, others.Judge(t, product, stock.Redis, answers...), c.want)
 		})
 	}
 	for _, f := range finish {
@@ -196,9 +176,8 @@ func TestLateCommit(t *testing.T) {
 			return r, err
 		})
 		finish = append(finish, func() {
-			if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
-				t.Fatalf("%s: Deduct() with its COMMIT unanswered = %v, want ErrUnknown", mode, r.Err)
-			}
+			unanswered := late()
+			testkit.IsError(t, unanswered.Err, stock.ErrUnknown, "%s: Deduct() with its COMMIT unanswered", mode)
 			if took > 20*time.Second {
 				t.Errorf("%s: given up after %s: the bound of COMMIT is %s", mode, took, impatient.Settle)
 			}
@@ -215,16 +194,18 @@ func TestLateCommit(t *testing.T) {
 				rival.Resume()
 			}
 			held.Pass()
-			var acked int64
-			if r := sold(); r.Err == nil {
-				acked = 1
-			} else if !errors.Is(r.Err, stock.ErrContended) {
-				t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
+			rivals, orders := sold(), 1
+			if rivals.Err == nil {
+				orders = 2
+			} else {
+				testkit.IsError(t, rivals.Err, stock.ErrContended, "%s: the rival's Deduct()", mode)
 			}
+			var r judge.Report
 			testkit.Until(t, "one order more", func() bool {
-				return int64(others.Books(t, product, stock.SQL).Orders) == acked+1
+				r = others.Judge(t, product, stock.SQL, unanswered, rivals)
+				return r.Orders == orders
 			})
-			wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
+			wantClaimed(t, mode, lateWrite, r, c.want)
 		})
 	}
 	for _, f := range finish {
@@ -253,16 +234,15 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	})
 	reached(t, held)
 	revokeLease(t, others.Replicas[0])
-	others.Replicas[0].Sell(t, "etcd-txn", stock.Etcd, product, 1, "")
-	if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
-		t.Errorf("Deduct() without an answer = %v, want ErrUnknown", r.Err)
-	}
+	sold := stocktest.Result{Receipt: others.Replicas[0].Sell(t, "etcd-txn", stock.Etcd, product, 1, "")}
+	unanswered := late()
+	testkit.IsError(t, unanswered.Err, stock.ErrUnknown, "Deduct() without an answer")
 	held.Pass()
 	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has
 	// arrived.
 	_, err := a.Set.Etcd.Get(t.Context(), order)
 	testkit.Must(t, err)
-	wantClaimed(t, "etcd-txn", stock.Etcd, lateWrite, others.Books(t, product, stock.Etcd), 1, "")
+	wantClaimed(t, "etcd-txn", lateWrite, others.Judge(t, product, stock.Etcd, unanswered, sold), "")
 }
 
 // A process stops after its write for longer than any time-out, and then continues: the units still get their order.
@@ -319,9 +299,8 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	// from now on the master's writes reach no replica
 	testkit.Must(t, promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 	order.Pass()
-	if r := acked(); r.Err != nil {
-		t.Fatalf("Deduct() = %v, want nil", r.Err)
-	}
+	halfSold := acked()
+	testkit.Mustf(t, halfSold.Err, "Deduct()")
 
 	results, stopped := map[string]func() stocktest.Result{}, map[string]*stocktest.Watched{}
 	var written []*wire.Hold
@@ -347,12 +326,11 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	}
 	failover := func(c stock.Claims) string { return c.Failover }
 	for _, m := range modes {
-		if r := results[m](); r.Err != nil {
-			t.Errorf("%s: Deduct() = %v, want nil", m, r.Err)
-		}
-		wantClaimed(t, m, stock.Redis, failover, h.Books(t, products[m], stock.Redis), 1, "O")
+		r := results[m]()
+		testkit.Is(t, r.Err, nil, "%s: Deduct()", m)
+		wantClaimed(t, m, failover, h.Judge(t, products[m], stock.Redis, r), "O")
 	}
-	wantClaimed(t, "redis-decr", stock.Redis, failover, h.Books(t, halfKnown, stock.Redis), 1, "LA")
+	wantClaimed(t, "redis-decr", failover, h.Judge(t, halfKnown, stock.Redis, halfSold), "LA")
 }
 
 func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {

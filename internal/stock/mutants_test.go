@@ -171,18 +171,15 @@ func TestMutantsAreRejected(t *testing.T) {
 			p := stocktest.Plan{
 				Mode: c.mode, Store: c.at, Replicas: 1, Stock: 20, Quantity: 1, Clients: 6, Requests: 36, Twice: c.twice,
 			}
-			r := h.Load(t, p)
-			for i := 1; i < stocktest.Rounds && r.Verdict == judge.Vacuous; i++ {
-				r = h.Load(t, p)
-			}
+			r := h.Shown(t, p, api.Exact)
 			want := judge.Contradicted
 			if c.verdict == judge.Exact {
 				want = judge.Confirmed
 			}
 			finding, why := judge.Check(r, api.Exact)
 			if r.Verdict != c.verdict || r.Found != c.found || finding != want {
-				t.Errorf("%s, found %q, %s; want %s, %q, %s:\n\t%s\n%s",
-					r.Verdict, r.Found, finding, c.verdict, c.found, want, stocktest.Lines(why), r.Text("en"))
+				t.Errorf("%s, found %q, %s; want %s, %q, %s: %q\n%s",
+					r.Verdict, r.Found, finding, c.verdict, c.found, want, why, r.Text("en"))
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func TestSQLVersionOvertaken(t *testing.T) {
 				return
 			}
 			reads++
-			h.Replicas[1].Sell(t, "sql-version", stock.SQL, product, 1, "b")
+			h.Replicas[1].Sell(t, "sql-version", stock.SQL, product, 1, "")
 		})
 		if _, err := h.Replicas[0].Deduct(w.Ctx, "sql-version", stock.SQL, product, 1, "a"); !errors.Is(err,
 			stock.ErrContended) || reads < 2 {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/coord"
@@ -25,6 +27,7 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/judge"
 	"lastitem/testkit/testenv"
 )
 
@@ -390,19 +393,28 @@ func Go(t testing.TB, deduct func() (stock.Receipt, error)) (await func() Result
 	}
 }
 
-// Books returns a product's books in one store.
+// Books returns a product's books in one store, as the judge reads them. Where they balance, he must find nothing else.
 func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 	t.Helper()
-	l, err := h.Replicas[0].Ledger(t.Context(), product)
-	if err = errors.Join(err, l.Down()); err != nil {
-		t.Fatalf("Ledger(%d): %v", product, err)
-	}
-	b := Books{Initial: l.Facts[s].Initial, Stock: l.Facts[s].Stock, Orders: len(l.Facts[s].Orders),
-		Keys: len(l.Facts[s].Keys)}
-	for _, o := range l.Facts[s].Orders {
-		b.Sold += o.Quantity
+	l := h.Ledger(t, product)
+	r := judge.Judge(judge.Input{Store: api.Store(s), Ledger: l})
+	b := Books{Initial: r.Initial, Stock: r.Final, Sold: r.Sold, Orders: r.Orders, Keys: len(l.Keys)}
+	if r.Verdict == judge.Inconclusive || r.Verdict == judge.Broken && b.Initial == b.Stock+b.Sold {
+		t.Errorf("product %d: books %+v are\n%s", product, b, r.Text("en"))
 	}
 	return b
+}
+
+// Judge judges a product in one store by its ledger and the answers to requests for one unit each, all at one time.
+func (h *Harness) Judge(t testing.TB, product int64, s stock.Store, answers ...Result) judge.Report {
+	t.Helper()
+	in := judge.Input{Store: api.Store(s), Ledger: h.Ledger(t, product), Directed: true}
+	for _, a := range answers {
+		op := judge.Op{ProductID: product, Quantity: 1, OrderID: a.Receipt.OrderID, Return: math.MaxInt64}
+		op.Outcome, op.Code = Outcome(a.Err)
+		in.History = append(in.History, op)
+	}
+	return judge.Judge(in)
 }
 
 // WantBooks compares a product's books in one store; of says in a failure what was tried.
@@ -418,6 +430,3 @@ type Books struct {
 	Initial, Stock, Sold int64
 	Orders, Keys         int
 }
-
-// Lines joins sentences for a failure message.
-func Lines(sentences []string) string { return strings.Join(sentences, "\n\t") }

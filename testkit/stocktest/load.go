@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -195,11 +196,26 @@ func (h *Harness) ExactTwice(t *testing.T, mode string, s stock.Store) {
 			p.Segments = min(m.Segments, 0) // a row per unit, where the mode has them
 		}
 	}
-	r := h.Load(t, p)
-	for i := 1; i < Rounds && r.Verdict == judge.Vacuous; i++ {
+	WantClaim(t, h.Shown(t, p, api.Exact), api.Exact, "every request twice")
+}
+
+// Shown repeats a load until it could show a claim, and returns the judge's last report.
+func (h *Harness) Shown(t testing.TB, p Plan, claim api.Outcomes) (r judge.Report) {
+	t.Helper()
+	for range Rounds {
 		r = h.Load(t, p)
+		if r.Verdict != judge.Vacuous && (r.Verdict != judge.Exact || claim == api.Exact) {
+			break
+		}
 	}
-	if finding, why := judge.Check(r, api.Exact); finding != judge.Confirmed {
-		t.Errorf("every request twice: %s, want confirmed:\n\t%s\n%s", finding, Lines(why), r.Text("en"))
+	return r
+}
+
+// WantClaim fails unless a report confirms a claim; of says in a failure what was tried.
+func WantClaim(t testing.TB, r judge.Report, claim api.Outcomes, of ...any) {
+	t.Helper()
+	if finding, why := judge.Check(r, claim); finding != judge.Confirmed {
+		t.Errorf("%v: claim %q: %s, want confirmed:\n\t%s\n%s", of, claim, finding, strings.Join(why, "\n\t"),
+			r.Text("en"))
 	}
 }

@@ -137,21 +137,7 @@ func (c cell) claim(t *testing.T, claim string, replicas int, quantity int64) {
 	if strings.Contains(claim, "B") {
 		p.PerBuyer = quantity
 	}
-	report := c.h.Load(t, p)
-	finding, why := judge.Check(report, api.Outcomes(claim))
-	for i := 1; i < Rounds && notShown(report, claim); i++ {
-		report = c.h.Load(t, p)
-		finding, why = judge.Check(report, api.Outcomes(claim))
-	}
-	if finding != judge.Confirmed {
-		t.Errorf("claim %q with %d replicas: %s, want confirmed:\n\t%s\n%s", claim, replicas, finding, Lines(why),
-			report.Text("en"))
-	}
-}
-
-// notShown reports that a run could not show the claim, because no two requests overlapped.
-func notShown(r judge.Report, claim string) bool {
-	return r.Verdict == judge.Vacuous || r.Verdict == judge.Exact && claim != "."
+	WantClaim(t, c.h.Shown(t, p, api.Outcomes(claim)), api.Outcomes(claim), replicas, "replicas")
 }
 
 // order checks the order that a deduction writes.
