@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -70,14 +69,10 @@ func TestEngineReentry(t *testing.T) {
 		outer := locktest.Acquire(t.Context(), t, pick(e, p[0]), key)
 		before := counted.scripts.Load()
 		inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, key)
-		if inner.Fence() != outer.Fence() {
-			t.Errorf("%v: re-entry has fence %d, want the hold's %d", p, inner.Fence(), outer.Fence())
-		}
+		testkit.Is(t, inner.Fence(), outer.Fence(), "%v: fence of the re-entry", p)
 		released(t, outer)
 		testkit.Is(t, inner.Context().Err(), nil, "%v: the outer release ended the inner lease", p)
-		if got := counted.scripts.Load() - before; got != 0 {
-			t.Errorf("%v: re-entry cost %d commands", p, got)
-		}
+		testkit.Is(t, counted.scripts.Load(), before, "%v: commands before and after the re-entry", p)
 		released(t, inner)
 		_, err := l.Acquire(lock.WithReentry(outer.Context()), key)
 		testkit.IsError(t, err, lock.ErrLost, "%v: Acquire with a released lease's context", p)
@@ -86,52 +81,36 @@ func TestEngineReentry(t *testing.T) {
 }
 
 // Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing
-// else is sent, except the poll of the waiter, which may be due.
+// else is sent.
 func TestUnreadableMessages(t *testing.T) {
-	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
-		key := s.Prefix + "{1}"
-		held := locktest.Take(t, onServer(t, s, handoff.Options{}).Fair(), key)
-		c, sent := locktest.RedisClient(t, s), &spy{}
-		got, _ := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
-		testkit.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
-		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		held := locktest.Take(t, links[0].process(t, handoff.Options{}).Fair(), "k{1}")
+		c, sent := links[1].client(), &spy{}
+		e := links[1].processOn(t, c, handoff.Options{})
+		got, _ := waits(t.Context(), e.Fair(), "k{1}")
+		tokens, err := m.ZMembers(handoff.KeysOf("k{1}").Queue)
+		testkit.Must(t, err)
+		token, now := tokens[0], strconv.FormatInt(time.Now().UnixMilli(), 10)
 		process, rest, _ := strings.Cut(token, ".")
 		number, _, _ := strings.Cut(rest, ".")
-		publish := func(m string) {
-			if n := s.Client.Publish(t.Context(), "lock:engine:"+process, m).Val(); n != 1 {
-				t.Fatalf("%d processes heard %q", n, m)
-			}
-		}
-		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
-		publish("first.1.1.2500 7 " + now + " " + key)
-		testkit.Until(t, "a cancel, after which the server knows its script", func() bool {
-			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
-		})
+		e.Receive("first.1.1.2500 7 " + now + " k{1}") // a cancel, after which the server knows its script
+		synctest.Wait()
 		c.AddHook(sent)
-		unreadable := []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " " + key,
-			token + " 7 then " + key}
-		var foreign []string
-		for _, other := range []string{
-			"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
-			process + ".zz.1.2500", process + "." + number + ".2.2500",
-		} {
-			foreign = append(foreign, other+" 7 "+now+" "+key, other+" x7 "+now+" "+key)
+		for _, m := range []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " k{1}", token + " 7 then k{1}"} {
+			e.Receive(m)
 		}
-		for _, m := range slices.Concat(unreadable, foreign) {
-			publish(m)
+		others := []string{"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
+			process + ".zz.1.2500", process + "." + number + ".2.2500"}
+		for _, other := range others {
+			e.Receive(other + " 7 " + now + " k{1}")
+			e.Receive(other + " x7 " + now + " k{1}")
 		}
-		cancels, commands := int64(len(foreign)/2), func() int64 { return sent.scripts.Load() - sent.polls.Load() }
-		testkit.Until(t, "the cancels", func() bool { return commands() >= cancels })
-		select {
-		case lease := <-got:
-			t.Fatalf("a message that nobody understands granted %v", lease)
-		case <-time.After(100 * time.Millisecond):
-		}
-		if n := commands(); n != cancels {
-			t.Errorf("%d commands, want %d cancels", n, cancels)
-		}
+		synctest.Wait()
+		testkit.Is(t, len(got), 0, "granted by a message that nobody understands")
+		testkit.Is(t, sent.scripts.Load(), int64(len(others)), "cancels")
 		locktest.Release(t, held)
-		locktest.Release(t, served(t, "the waiter", got))
+		locktest.Release(t, <-got)
 	})
 }
 
@@ -204,15 +183,14 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 			<-asked
 			cancel(gone)
 		}()
-		if _, err := failedAcquire(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
-			t.Errorf("Acquire whose context ended = %v, want ErrBusy and the cause", err)
-		}
+		err := failedAcquire(ctx, t, l, "k{1}", time.Second)
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire whose context ended")
+		testkit.IsError(t, err, gone, "Acquire whose context ended")
 		nothingLeft(t, m, "k{1}")
 		for wait, most := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 4 * time.Second} {
-			took, err := failedAcquire(lock.WithWait(t.Context(), wait), t, l, "k{1}")
-			if <-asked; !errors.Is(err, lock.ErrUnavailable) || took > most {
-				t.Errorf("Acquire that waits %s = %v after %s, want ErrUnavailable after %s at most", wait, err, took, most)
-			}
+			err := failedAcquire(lock.WithWait(t.Context(), wait), t, l, "k{1}", most)
+			<-asked
+			testkit.IsError(t, err, lock.ErrUnavailable, "Acquire that waits %s", wait)
 			nothingLeft(t, m, "k{1}")
 		}
 	})

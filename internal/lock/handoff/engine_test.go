@@ -2,10 +2,10 @@ package handoff_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,45 +88,32 @@ type spy struct {
 
 func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !isScript(cmd) {
-			return next(ctx, cmd)
-		}
-		s.count(cmd)
-		err := next(ctx, cmd)
-		if s.resend.Load() {
-			err = next(ctx, cmd)
-		}
-		return err
+		return s.send(func() error { return next(ctx, cmd) }, cmd)
 	}
 }
 
 func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		scripts := 0
-		for _, cmd := range cmds {
-			if isScript(cmd) {
-				scripts++
-				s.count(cmd)
-			}
-		}
-		err := next(ctx, cmds)
-		if scripts > 0 && s.resend.Load() {
-			err = next(ctx, cmds)
-		}
-		return err
+		return s.send(func() error { return next(ctx, cmds) }, cmds...)
 	}
 }
 
-func (s *spy) count(script redis.Cmder) {
-	s.scripts.Add(1)
-	for _, arg := range script.Args() {
-		if timeOfDay.MatchString(fmt.Sprint(arg)) {
+func (s *spy) send(next func() error, cmds ...redis.Cmder) error {
+	scripts := slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool { return !isScript(cmd) })
+	s.scripts.Add(int64(len(scripts)))
+	for _, script := range scripts {
+		if slices.ContainsFunc(script.Args(), func(arg any) bool { return timeOfDay.MatchString(fmt.Sprint(arg)) }) {
 			s.times.Add(1)
 		}
+		if handoff.IsPoll(script) {
+			s.polls.Add(1)
+		}
 	}
-	if handoff.IsPoll(script) {
-		s.polls.Add(1)
+	err := next()
+	if len(scripts) > 0 && s.resend.Load() {
+		err = next()
 	}
+	return err
 }
 
 // timeOfDay is a number as long as a time of day in milliseconds.
@@ -153,6 +140,24 @@ func calm(o handoff.Options) handoff.Options {
 func patient(o handoff.Options) handoff.Options {
 	o.GrantTimeout = locktest.Soon / 2
 	return calm(o)
+}
+
+// within fails if more than most has passed since start.
+func within(t testing.TB, start time.Time, most time.Duration, what string) {
+	t.Helper()
+	if took := time.Since(start); took > most {
+		t.Errorf("%s: after %s, want %s at most", what, took, most)
+	}
+}
+
+// rise fails unless fences rise.
+func rise(t testing.TB, fences ...uint64) {
+	t.Helper()
+	for i, f := range fences[1:] {
+		if f <= fences[i] {
+			t.Errorf("fences %d, want them to rise", fences)
+		}
+	}
 }
 
 // released releases a lease. Unlike with [locktest.Release], the first answer counts: an unknown outcome is an error.
@@ -315,11 +320,7 @@ func TestEngineLostAnswers(t *testing.T) {
 			lease := locktest.Obtain(t, pick(engine(t, c, handoff.Options{}), name), key)
 			c.AddHook(lost)
 			lost.Left.Store(3)
-			start := time.Now()
 			locktest.ReleaseUnknown(t, lease, "Release with all answers lost")
-			if took := time.Since(start); took < 20*time.Millisecond {
-				t.Errorf("gave up after %s: it did not pause between its tries", took)
-			}
 			released(t, lease)
 			nothingLeftOn(t, s, key)
 		})
@@ -330,9 +331,8 @@ func TestEngineReplicasShort(t *testing.T) {
 	s := testenv.Redis(t)
 	l := onServer(t, s, handoff.Options{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
 	_, err := l.Acquire(t.Context(), s.Prefix+"{1}")
-	if !errors.Is(err, handoff.ErrReplicas) || !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)
-	}
+	testkit.IsError(t, err, handoff.ErrReplicas, "Acquire without a replica")
+	testkit.IsError(t, err, lock.ErrUnavailable, "Acquire without a replica")
 	nothingLeftOn(t, s, s.Prefix+"{1}")
 }
 
@@ -358,13 +358,9 @@ func TestEngineClose(t *testing.T) {
 		})
 		testkit.Is(t, e.Close(t.Context()), nil, "Close")
 		for _, failed := range failures {
-			if err := <-failed; !errors.Is(err, handoff.ErrClosed) {
-				t.Errorf("a waiter got %v, want ErrClosed", err)
-			}
+			testkit.IsError(t, <-failed, handoff.ErrClosed, "Acquire")
 		}
-		if lease.Context().Err() == nil {
-			t.Error("the hold outlived its engine")
-		}
+		testkit.IsError(t, lease.Context().Err(), context.Canceled, "the hold's context")
 		released(t, lease)
 		_, err = e.Fair().Acquire(t.Context(), key)
 		testkit.IsError(t, err, handoff.ErrClosed, "Acquire after Close")
@@ -382,14 +378,10 @@ func TestEngineCloseWithoutServer(t *testing.T) {
 			leases = append(leases, locktest.Obtain(t, e.Fair(), strconv.Itoa(i)))
 		}
 		links[0].calls.Store(true)
-		ctx := testkit.Within(t, 50*time.Millisecond)
-		if err := e.Close(ctx); err == nil {
-			t.Error("Close = nil, but nothing was released")
-		}
+		err := e.Close(testkit.Within(t, 50*time.Millisecond))
+		testkit.IsError(t, err, context.DeadlineExceeded, "Close, which can release nothing")
 		for _, lease := range leases {
-			if lease.Context().Err() == nil {
-				t.Error("a hold outlived its engine")
-			}
+			testkit.IsError(t, lease.Context().Err(), context.Canceled, "a hold's context")
 		}
 	})
 }

@@ -2,7 +2,6 @@ package handoff_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"sync/atomic"
@@ -119,12 +118,10 @@ func TestEngineInspectUnavailable(t *testing.T) {
 		e := links[0].process(t, handoff.Options{})
 		inspect(t, e, "k")
 		links[0].replies.Store(true)
-		ctx := testkit.Within(t, 100*time.Millisecond)
 		began := time.Now()
-		_, err := e.Inspect(ctx, "k")
-		if took := time.Since(began); !errors.Is(err, lock.ErrUnavailable) || took > 150*time.Millisecond {
-			t.Errorf("Inspect = %v after %s, want ErrUnavailable after 100 ms", err, took)
-		}
+		_, err := e.Inspect(testkit.Within(t, 100*time.Millisecond), "k")
+		testkit.IsError(t, err, lock.ErrUnavailable, "Inspect")
+		within(t, began, 150*time.Millisecond, "Inspect returns")
 	})
 }
 
@@ -140,9 +137,7 @@ func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.For
 
 func wantEvicted(t *testing.T, lease lock.Lease) {
 	t.Helper()
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause of the evicted = %v, want ErrLost", cause)
-	}
+	testkit.IsError(t, context.Cause(lease.Context()), lock.ErrLost, "cause of the evicted")
 	locktest.ReleaseLost(t, lease, "Release of the evicted")
 }
 
@@ -162,14 +157,10 @@ func TestForceRelease(t *testing.T) {
 			began := time.Now()
 			forced := force(t, operator, "k{1}", c.evicted)
 			next := <-got
-			if took := time.Since(began); took > 100*time.Millisecond {
-				t.Errorf("the next holder got in after %s", took)
-			}
+			within(t, began, 100*time.Millisecond, "the next holder gets in")
 			synctest.Wait()
 			wantEvicted(t, s.held)
-			if s.held.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-				t.Errorf("fences %d, %d, %d, want them to rise", s.held.Fence(), forced.Fence, next.Fence())
-			}
+			rise(t, s.held.Fence(), forced.Fence, next.Fence())
 			locktest.WantBusy(t, pick(operator, name), "k{1}", "after the late release")
 			locktest.Release(t, next)
 			force(t, operator, "k{1}", 0)
@@ -242,9 +233,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 			}})
 			lease := locktest.Obtain(t, pick(holder, name), key)
 			forced := force(t, operator, key, 1)
-			if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-				t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
-			}
+			rise(t, lease.Fence(), forced.Fence, next.Fence())
 			locktest.ReleaseLost(t, lease, "Release of the evicted")
 			locktest.Release(t, next)
 		}
@@ -256,7 +245,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 	for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write",
 		"rw-read": "rw-write"} {
-		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond,
+		for missed, most := range map[string]time.Duration{"the grant": 100 * time.Millisecond,
 			"both messages": 5 * time.Second} {
 			inBubble(t, name+"/"+missed, func(t *testing.T) {
 				s := newScene(t, handoff.Options{}, rival, name)
@@ -270,12 +259,8 @@ func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 				began := time.Now()
 				forced := force(t, operator, "k{1}", 1)
 				lease := <-got
-				if took := time.Since(began); took > within {
-					t.Errorf("the waiter got in after %s, want %s at most", took, within)
-				}
-				if lease.Fence() <= forced.Fence {
-					t.Errorf("fence %d, the eviction raised it to %d", lease.Fence(), forced.Fence)
-				}
+				within(t, began, most, "the waiter gets in")
+				rise(t, forced.Fence, lease.Fence())
 				locktest.Release(t, lease)
 				s.links[1].dropsMessages.Store(false)
 				time.Sleep(5 * time.Second) // cancels and cleanups
@@ -287,22 +272,18 @@ func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 
 // The operator may be the holder's own process, which knows at once, also without a subscription. Its waiters go on.
 func TestForceReleaseInTheHoldersProcess(t *testing.T) {
-	for _, waiters := range []int{0, 1} {
-		synctest.Test(t, func(t *testing.T) {
-			_, links := network(t, 1)
-			e := links[0].process(t, handoff.Options{})
-			lease := locktest.Obtain(t, e.Handoff(), "k{1}")
-			var got <-chan lock.Lease
-			if waiters > 0 {
-				got, _ = waits(t.Context(), e.Handoff(), "k{1}")
-			}
-			force(t, e, "k{1}", 1)
-			wantEvicted(t, lease)
-			if waiters > 0 {
-				locktest.Release(t, <-got)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		lease := locktest.Obtain(t, e.Handoff(), "k{1}")
+		force(t, e, "k{1}", 1)
+		wantEvicted(t, lease)
+		lease = locktest.Obtain(t, e.Handoff(), "k{1}")
+		got, _ := waits(t.Context(), e.Handoff(), "k{1}")
+		force(t, e, "k{1}", 1)
+		wantEvicted(t, lease)
+		locktest.Release(t, <-got)
+	})
 }
 
 // Readers are evicted with the writer that waits for them, or before one queues. Those that queue are let in.
@@ -321,9 +302,7 @@ func TestForceReleaseOfReaders(t *testing.T) {
 			synctest.Wait()
 			for _, lease := range leases {
 				wantEvicted(t, lease)
-				if lease.Fence() >= forced.Fence {
-					t.Errorf("fence %d of an evicted reader, the raised one is %d", lease.Fence(), forced.Fence)
-				}
+				rise(t, lease.Fence(), forced.Fence)
 			}
 			write := locktest.Obtain(t, l.Write(), "k{1}")
 			got, _ := waits(t.Context(), l.Read(), "k{1}")

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -103,59 +102,25 @@ func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 
 // The work of the server for a hand-off does not depend on how many wait (invariant 9).
 func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
-	testenv.Slow(t, "starts a server")
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1)[0]
-	s := &testenv.RedisServer{URL: node.URL}
-	admin := locktest.RedisClient(t, s)
 	cost := map[int]int{}
 	for _, waiting := range []int{10, 500} {
-		// Two engines: an own waiter of the releaser's would be another case.
-		holder, l := onServer(t, s, handoff.Options{}).Fair(), onServer(t, s, handoff.Options{}).Fair()
-		key := fmt.Sprintf("k{%d}", waiting)
-		held := locktest.Obtain(t, holder, key)
-		ctx, cancel := context.WithCancel(t.Context())
-		got := make(chan lock.Lease, waiting)
-		var wg sync.WaitGroup
-		for range waiting {
-			wg.Go(func() {
-				if lease, err := l.Acquire(ctx, key); err == nil {
-					got <- lease
-				}
-			})
-		}
-		testkit.Until(t, "all in the queue", func() bool {
-			return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting)
+		inBubble(t, strconv.Itoa(waiting), func(t *testing.T) {
+			s := newScene(t, handoff.Options{}, "fair", "fair") // an own waiter of the releaser's would be another case
+			var got []chan lock.Lease
+			for range waiting {
+				got = append(got, s.waits(1))
+			}
+			before := s.m.CommandCount()
+			released(t, s.held)
+			synctest.Wait()
+			cost[waiting] = s.m.CommandCount() - before
+			for _, next := range got {
+				released(t, <-next)
+			}
 		})
-		before := calls(t, admin)
-		released(t, held)
-		lease := <-got
-		cost[waiting] = calls(t, admin) - before
-		cancel()
-		wg.Wait()
-		_ = lease.Release(t.Context())
 	}
 	t.Logf("commands for a hand-off, those inside of scripts too: %v", cost)
-	if few, many := cost[10], cost[500]; many > few+3 { // a poll may come in between
-		t.Errorf("a hand-off costs %d commands with 500 waiters and %d with 10", many, few)
-	}
-}
-
-var callsOf = regexp.MustCompile(`cmdstat_([a-z|_]+):calls=(\d+)`)
-
-// calls counts the commands that the server has run, including those inside of scripts, without the caller's own.
-func calls(t *testing.T, c *redis.Client) (n int) {
-	t.Helper()
-	info, err := c.Info(t.Context(), "commandstats").Result()
-	testkit.Must(t, err)
-	for _, m := range callsOf.FindAllStringSubmatch(info, -1) {
-		if m[1] == "info" || m[1] == "zcard" || strings.HasPrefix(m[1], "client") || m[1] == "hello" || m[1] == "auth" {
-			continue
-		}
-		v, _ := strconv.Atoi(m[2])
-		n += v
-	}
-	return n
+	testkit.Is(t, cost[500], cost[10], "commands for a hand-off with 500 waiters")
 }
 
 // heapInUse is what remains reachable.

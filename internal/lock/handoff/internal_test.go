@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
+	"lastitem/internal/lock"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -20,6 +22,9 @@ func IsPoll(cmd redis.Cmder) bool {
 	script, _ := cmd.Args()[1].(string) // its hash or its text
 	return script == enginePoll.Hash() || redis.NewScript(script).Hash() == enginePoll.Hash()
 }
+
+// Receive handles a message as if it had come.
+func (e *Engine) Receive(message string) { e.subscriber.receive(message) }
 
 // Watches says whether the engine polls key: one of its waiters knows that it is in the queue.
 func (e *Engine) Watches(key string) bool {
@@ -151,6 +156,36 @@ func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	return e, c
 }
 
+// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still
+// every context of the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
+func TestContextEndsWithoutTheTimer(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	s := testenv.Redis(t)
+	e, err := New(s.Client, Options{TTL: ttl})
+	testkit.Must(t, err)
+	defer func() { _ = e.Close(context.Background()) }()
+	all := map[string]context.Context{}
+	for name, l := range map[string]lock.Locker{"handoff": e.Handoff(), "read": e.ReadWrite().Read()} {
+		lease, err := l.Acquire(t.Context(), s.Prefix+name)
+		testkit.Must(t, err)
+		inner, err := l.Acquire(lock.WithReentry(context.WithoutCancel(lease.Context())), s.Prefix+name)
+		testkit.Must(t, err)
+		all[name], all[name+", detached re-entry"] = lease.Context(), inner.Context()
+	}
+	derived, cancel := context.WithCancel(all["handoff"])
+	defer cancel()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	time.Sleep(ttl)
+	for which, ctx := range all {
+		testkit.IsError(t, ctx.Err(), context.Canceled, "%s: Err() past the TTL", which)
+		testkit.IsError(t, context.Cause(ctx), lock.ErrLost, "%s: cause", which)
+		<-ctx.Done()
+	}
+	testkit.IsError(t, derived.Err(), context.Canceled, "Err() of a derived context")
+}
+
 // The engine is tested from outside; here is what only a cluster has, whose nodes fail one by one.
 
 // sharded is an engine that subscribes to shard channels through c, and sends c nothing else.
@@ -236,53 +271,46 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 }
 
 // A queue is in order in both directions, whoever leaves, and whoever left can come back. Leaving takes constant time:
-// for the last row the links from both ends to the middle are cut, so that a search for it would fail.
+// in the end the links from both ends to the middle are cut, so that a search for it would fail.
 func TestFifo(t *testing.T) {
-	queueOf := func(names string) (*fifo[string], []*place[string]) {
-		q, places := &fifo[string]{}, make([]*place[string], len(names))
-		for i, name := range strings.Split(names, "") {
-			places[i] = &place[string]{member: &name}
-			q.push(places[i])
-		}
-		return q, places
-	}
-	wantOrder := func(q *fifo[string], want string) {
-		t.Helper()
-		forwards, backwards := "", ""
-		for name := range q.all() {
-			forwards += *name
-		}
-		for p := q.last; p != nil; p = p.before {
-			backwards = *p.member + backwards
-		}
-		if forwards != want || backwards != want || q.size != len(want) {
-			t.Errorf("forwards %s, backwards %s, size %d, want %s", forwards, backwards, q.size, want)
-		}
-	}
-	for _, leaves := range [][]int{{}, {0}, {2}, {4}, {0, 4}, {1, 2, 3}, {4, 3, 2, 1, 0}, {0, 1, 2, 3, 4}} {
-		q, places := queueOf("abcde")
-		want := "abcde"
-		for _, i := range leaves {
-			want = strings.ReplaceAll(want, *places[i].member, "")
-			if !q.remove(places[i]) || q.remove(places[i]) {
-				t.Errorf("%s leaves: want true, and false the second time", *places[i].member)
+	rapid.Check(t, func(t *rapid.T) {
+		q, other, want, places := &fifo[int]{}, &fifo[int]{}, []int{}, make([]place[int], 6)
+		for range 20 {
+			n := rapid.IntRange(0, len(places)-1).Draw(t, "member")
+			switch i := slices.Index(want, n); {
+			case i < 0:
+				places[n].member = &n
+				q.push(&places[n])
+				want = append(want, n)
+			case i == 0:
+				if got := *q.pop(); got != n {
+					t.Fatalf("pop() = %d, want %d", got, n)
+				}
+				want = want[1:]
+			default:
+				if other.remove(&places[n]) || !q.remove(&places[n]) || q.remove(&places[n]) {
+					t.Fatalf("%d leaves: want true once, and of its own queue", n)
+				}
+				want = slices.Delete(want, i, i+1)
 			}
-			wantOrder(q, want)
-		}
-		for _, name := range want {
-			if got := *q.pop(); got != string(name) {
-				t.Errorf("pop() = %s, want %c", got, name)
+			var forwards, backwards []int
+			for n := range q.all() {
+				forwards = append(forwards, *n)
+			}
+			for p := q.last; p != nil; p = p.before {
+				backwards = append([]int{*p.member}, backwards...)
+			}
+			if !slices.Equal(forwards, want) || !slices.Equal(backwards, want) || q.size != len(want) {
+				t.Fatalf("forwards %v, backwards %v, size %d, want %v", forwards, backwards, q.size, want)
 			}
 		}
-		q.push(places[2])
-		wantOrder(q, "c")
-	}
-	q, places := queueOf("abcdefg")
-	if other, others := queueOf("d"); q.remove(others[0]) || other.size != 1 {
-		t.Error("removed from a queue that it was not in")
+	})
+	q, places := &fifo[int]{}, make([]place[int], 7)
+	for i := range places {
+		q.push(&places[i])
 	}
 	places[1].after, places[5].before = nil, nil
-	if !q.remove(places[3]) || places[2].after != places[4] || places[4].before != places[2] {
+	if !q.remove(&places[3]) || places[2].after != &places[4] || places[4].before != &places[2] {
 		t.Error("it did not leave, or its neighbours do not know")
 	}
 }

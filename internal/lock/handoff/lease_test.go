@@ -3,8 +3,8 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/testkit"
 	"lastitem/testkit/locktest"
-	"lastitem/testkit/testenv"
 )
 
 // shortTTL is not much longer than slowness: a lease that is counted from the reply lasts too long.
@@ -108,13 +107,8 @@ func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 		testkit.Must(t, m.Set("k{1}", "somebody else"))
 		m.SetTTL("k{1}", locktest.TTL)
 		start := time.Now()
-		select {
-		case <-lease.Context().Done():
-		case <-time.After(mustHappenWithin):
-		}
-		if took := time.Since(start); took > locktest.TTL/2 {
-			t.Errorf("told after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
-		}
+		<-lease.Context().Done()
+		within(t, start, locktest.TTL/2, "the holder is told with the next renewal")
 		locktest.ReleaseLost(t, lease, "Release")
 		synctest.Wait()
 		if owner, _ := m.Get("k{1}"); owner != "somebody else" {
@@ -202,9 +196,7 @@ func (p leased) end(t *testing.T, d time.Duration) lock.Lease {
 	near(t, "TTL of the key", p.ttl(), d)
 	<-lease.Context().Done()
 	near(t, "time until the end", time.Since(began), d)
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause = %v, want ErrLost", cause)
-	}
+	testkit.IsError(t, context.Cause(lease.Context()), lock.ErrLost, "cause")
 	synctest.Wait()
 	return lease
 }
@@ -250,9 +242,7 @@ func TestLeaseTimeOfAReaderSilencesNobody(t *testing.T) {
 		locktest.Release(t, writing)
 		began := time.Now()
 		locktest.Release(t, <-next)
-		if took := time.Since(began); took > 50*time.Millisecond {
-			t.Errorf("the next reader got in %s after the writer, want at once", took)
-		}
+		within(t, began, 50*time.Millisecond, "the next reader gets in after the writer")
 	})
 }
 
@@ -275,9 +265,7 @@ func TestLeaseTimeAfterAWait(t *testing.T) {
 			}
 			second := <-next // at the end, by a message
 			near(t, "time until a waiting rival gets in", time.Since(began), d)
-			if err := lease.Context().Err(); err == nil {
-				t.Error("the lease has not ended")
-			}
+			testkit.IsError(t, lease.Context().Err(), context.Canceled, "the lease's context")
 			if n := p.scripts.scripts.Load(); n > 2 {
 				t.Errorf("%d scripts for a lease time of %s, want one renewal at most, and the cancel", n, d)
 			}
@@ -344,97 +332,29 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 	})
 }
 
-// blockingAdder is an Adder that blocks once, after block. The engine reports its metrics under its mutex, so none of
-// its timers can proceed meanwhile.
-type blockingAdder struct {
-	blocked          atomic.Bool
-	reached, unblock chan struct{}
-}
-
-func (g *blockingAdder) Add(float64) {
-	if g.blocked.CompareAndSwap(true, false) {
-		close(g.reached)
-		<-g.unblock
-	}
-}
-
-// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still
-// every context of the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
-func TestEngineContextEndsWithoutATimer(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const ttl = 3 * time.Second
-			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
-			e := onServer(t, s, handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
-			l, key := pick(e, name), s.Prefix+"{"+name+"}"
-			lease := locktest.Obtain(t, l, key)
-			inner := locktest.Acquire(lock.WithReentry(context.WithoutCancel(lease.Context())), t, l, key)
-			derived, cancel := context.WithCancel(lease.Context())
-			defer cancel()
-			g.blocked.Store(true)
-			other := make(chan lock.Lease)
-			go func() { other <- locktest.Obtain(t, l, key+"other") }()
-			<-g.reached
-			time.Sleep(ttl)
-			for which, ctx := range map[string]context.Context{"lease": lease.Context(), "detached re-entry": inner.Context()} {
-				if err := ctx.Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(ctx), lock.ErrLost) {
-					t.Errorf("%s: Err() = %v because of %v past the TTL, want ErrLost", which, err, context.Cause(ctx))
-				}
-				select {
-				case <-ctx.Done():
-				default:
-					t.Errorf("%s: Done() is open past the TTL", which)
-				}
-			}
-			if err := derived.Err(); err == nil {
-				t.Error("a derived context: Err() = nil after the lease's said that it has ended")
-			}
-			close(g.unblock)
-			for _, lease := range []lock.Lease{<-other, inner, lease} {
-				_ = lease.Release(t.Context()) // any of them may have been lost by now
-			}
-		})
-	}
-}
-
 // A lease's context is made at the first call of Context: it is the same as one that was made at the beginning.
 func TestEngineContextMadeLate(t *testing.T) {
 	gone := errors.New("gone home")
-	for name, c := range map[string]struct {
-		end  func(lease lock.Lease, cancel context.CancelCauseFunc)
-		want error
-	}{
-		"lost": {func(lock.Lease, context.CancelCauseFunc) { time.Sleep(2 * time.Minute) }, lock.ErrLost},
-		"released": {func(lease lock.Lease, _ context.CancelCauseFunc) {
-			_ = lease.Release(context.Background())
-		}, context.Canceled},
-		"caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
-		"lost, then the caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) {
-			time.Sleep(2 * time.Minute)
-			cancel(gone)
-		}, lock.ErrLost},
-		"released, then the caller": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
-			_ = lease.Release(context.Background())
-			cancel(gone)
-		}, context.Canceled},
-		"the caller, then released": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
-			cancel(gone)
-			_ = lease.Release(context.Background())
-		}, gone},
+	for ends, want := range map[string]error{
+		"lost": lock.ErrLost, "released": context.Canceled, "caller": gone, "lost, caller": lock.ErrLost,
+		"released, caller": context.Canceled, "caller, released": gone,
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		inBubble(t, ends, func(t *testing.T) {
 			_, links := network(t, 1)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
-			testkit.Must(t, err)
-			c.end(lease, cancel)
-			if got := context.Cause(lease.Context()); !errors.Is(got, c.want) {
-				t.Errorf("the context asked for afterwards has ended with %v, want %v", got, c.want)
+			lease := locktest.Acquire(ctx, t, links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff(), "k{1}")
+			for end := range strings.SplitSeq(ends, ", ") {
+				switch end {
+				case "lost":
+					time.Sleep(2 * time.Minute)
+				case "released":
+					_ = lease.Release(context.Background())
+				default:
+					cancel(gone)
+				}
 			}
+			testkit.IsError(t, context.Cause(lease.Context()), want, "cause of the context that is asked for afterwards")
 			_ = lease.Release(context.Background())
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,14 +91,19 @@ func (w *link) dial(context.Context, string, string) (net.Conn, error) {
 	if w.down.Load() {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.connect(), nil
+}
+
+// connect makes a connection. The mutex is held.
+func (w *link) connect() *socket {
 	up, back := newStream(), newStream()
 	peer := &socket{link: w, in: up, out: back, server: true}
 	w.m.Server().ServeConn(peer)
 	c := &socket{link: w, in: back, out: up, peer: peer}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.conns = append(w.conns, c)
-	return c, nil
+	return c
 }
 
 // cut breaks every connection that there is.
@@ -148,11 +152,7 @@ func (w *link) deliver() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.kept {
-		up, back := newStream(), newStream()
-		peer := &socket{link: w, in: up, out: back, server: true}
-		w.m.Server().ServeConn(peer)
-		w.conns = append(w.conns, &socket{link: w, in: back, out: up, peer: peer})
-		_ = up.write(p, 0)
+		_ = w.connect().out.write(p, 0)
 	}
 	n := len(w.kept)
 	w.kept = nil
@@ -261,46 +261,37 @@ type socket struct {
 	introduced    atomic.Bool // the server's end: the client has sent its first command
 }
 
-// introduction is the beginning of the commands with which a client makes a connection.
-var introduction = regexp.MustCompile(`^\*\d+\r\n\$\d+\r\n(hello|client)\r\n`)
+// introduction is the beginning of the commands with which a client makes a connection, and message that of a message.
+var (
+	introduction = regexp.MustCompile(`^\*\d+\r\n\$\d+\r\n(hello|client)\r\n`)
+	message      = regexp.MustCompile(`^[*>]3\r\n\$7\r\nmessage\r\n`)
+)
 
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 
 func (c *socket) Write(p []byte) (int, error) {
-	introduced := c.introduced.Load()
-	if !c.server {
-		introduced = !introduction.Match(p)
-		if introduced {
-			c.peer.introduced.Store(true)
+	w, lost, slow := c.link, false, time.Duration(0)
+	switch introduced := c.introduced.Load(); {
+	case c.server && introduced:
+		lost, slow = w.replies.Load(), time.Duration(w.slow.Load())
+		if message.Match(p) {
+			lost = lost || w.dropsMessages.Load() || c.dropsMessages.Load()
+			slow = max(slow, time.Duration(w.lateMessages.Load()))
 		}
-		if strings.Contains(string(p), "\r\nsubscribe") {
-			c.subscribed.Store(true)
-		}
-	}
-	lost, slow := c.link.calls.Load(), time.Duration(0)
-	if c.server {
-		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") ||
-			strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
-		lost, slow = c.link.replies.Load(), time.Duration(c.link.slow.Load())
-		if message {
-			lost = lost || c.link.dropsMessages.Load() || c.dropsMessages.Load()
-			slow = max(slow, time.Duration(c.link.lateMessages.Load()))
-		}
-	}
-	if !c.server && c.link.keep.Load() && strings.Contains(string(p), "\r\neval") {
-		c.link.mu.Lock()
-		defer c.link.mu.Unlock()
-		c.link.kept = append(c.link.kept, bytes.Clone(p))
-		return len(p), nil
-	}
-	switch {
-	case !introduced:
-		return len(p), c.out.write(p, 0)
-	case lost:
-		return len(p), nil
+	case c.server || introduction.Match(p):
+	case w.keep.Load() && bytes.Contains(p, []byte("\r\neval")):
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.kept, lost = append(w.kept, bytes.Clone(p)), true
 	default:
-		return len(p), c.out.write(p, slow)
+		c.peer.introduced.Store(true)
+		c.subscribed.CompareAndSwap(false, bytes.Contains(p, []byte("\r\nsubscribe")))
+		lost = w.calls.Load()
 	}
+	if lost {
+		return len(p), nil
+	}
+	return len(p), c.out.write(p, slow)
 }
 
 func (c *socket) Close() error {

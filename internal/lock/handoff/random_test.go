@@ -22,6 +22,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/testkit"
 	"lastitem/testkit/locktest"
 )
 
@@ -445,9 +446,7 @@ type bubbled struct{ *testing.T }
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"exclusive", "read-write"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { stateMachine(t, name == "read-write", 40) })
-		})
+		inBubble(t, name, func(t *testing.T) { stateMachine(t, name == "read-write", 40) })
 	}
 }
 
@@ -498,39 +497,24 @@ func TestEngineSoak(t *testing.T) {
 		cuts       = 500
 		roundLimit = 10 * time.Minute // a round takes one or two
 	)
-	first := number("LOCK_TEST_SEED", rand.Uint64())
-	end, rounds, acquired, runs := time.Now().Add(length), 0, 0, 0
-	say := func() {
-		fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of "+
-			"the state machines\n",
-			rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, acquired, runs)
-	}
+	first, rounds, acquired, runs := number("LOCK_TEST_SEED", rand.Uint64()), 0, 0, 0
 	stuck := time.AfterFunc(roundLimit, func() {
 		debug.SetTraceback("all")
 		panic("soak: the last round has not ended in " + roundLimit.String())
 	})
 	defer stuck.Stop()
-	for seed := first; rounds == 0 || time.Now().Before(end) && !t.Failed(); seed++ {
+	for end := time.Now().Add(length); rounds == 0 || time.Now().Before(end) && !t.Failed(); rounds++ {
+		seed := first + uint64(rounds)
 		fmt.Printf("soak: LOCK_TEST_SEED=%d\n", seed)
 		stuck.Reset(roundLimit)
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			for _, name := range []string{"handoff", "fair", "rw"} {
-				t.Run("cuts/"+name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { acquired += randomCuts(t, name, cuts, seed) })
-				})
-			}
-			if err := flag.Set("rapid.seed", strconv.FormatUint(max(seed, 1), 10)); err != nil { // 0 is chance
-				t.Fatal(err)
-			}
-			for _, rw := range []bool{false, true} {
-				t.Run(fmt.Sprintf("state machine/read-write %t", rw), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { runs += stateMachine(t, rw, 150) })
-				})
-			}
-		})
-		if rounds++; rounds%10 == 0 {
-			say()
+		for _, name := range []string{"handoff", "fair", "rw"} {
+			inBubble(t, fmt.Sprint(seed, "/cuts/", name), func(t *testing.T) { acquired += randomCuts(t, name, cuts, seed) })
+		}
+		testkit.Must(t, flag.Set("rapid.seed", strconv.FormatUint(max(seed, 1), 10))) // 0 is chance
+		for _, rw := range []bool{false, true} {
+			inBubble(t, fmt.Sprint(seed, "/state machine/read-write ", rw), func(t *testing.T) { runs += stateMachine(t, rw, 150) })
 		}
 	}
-	say()
+	fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of the "+
+		"state machines\n", rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, acquired, runs)
 }

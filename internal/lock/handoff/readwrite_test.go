@@ -63,9 +63,7 @@ func TestReadWriteOrder(t *testing.T) {
 			}
 		}
 		for _, l := range in {
-			if l.Fence() <= fence {
-				t.Errorf("fence %d after %d, want it to rise", l.Fence(), fence)
-			}
+			rise(t, fence, l.Fence())
 			released(t, l)
 		}
 		fence = in[0].Fence()
