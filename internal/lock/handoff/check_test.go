@@ -127,11 +127,6 @@ func TestEngineErrors(t *testing.T) {
 	}
 }
 
-// counted is a metric.
-type counted struct{ atomic.Int64 }
-
-func (c *counted) Add(n float64) { c.Int64.Add(int64(n)) }
-
 // Each right that the engine needs, and a policy that evicts locks, is named at the start; and a waiter without
 // channels hears of it at once.
 func TestEngineCheck(t *testing.T) {
@@ -165,16 +160,14 @@ func TestEngineCheck(t *testing.T) {
 				do(t, "CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "volatile-lru")
 				defer do(t, "CONFIG", "SET", "maxmemory", "0")
 			}
-			var missing counted
+			var missing metric
 			e := engine(t, connect(t, o), handoff.Options{Metrics: handoff.Metrics{RightMissing: &missing}})
 			err := e.Check(t.Context())
 			if (test.want == "") != (err == nil) ||
 				err != nil && (!errors.Is(err, handoff.ErrRefused) || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("Check = %v, want ErrRefused with %q", err, test.want)
 			}
-			if refused := test.want != "" && name != "evicts"; refused != (missing.Load() > 0) {
-				t.Errorf("%d rights missing, want some: %t", missing.Load(), refused)
-			}
+			testkit.Is(t, missing.value() > 0, test.want != "" && name != "evicts", "some right is missing")
 			if left := admin.Keys(t.Context(), "*check*").Val(); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}

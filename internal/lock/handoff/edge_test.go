@@ -97,7 +97,8 @@ func TestUnreadableMessages(t *testing.T) {
 		e.Receive("first.1.1.2500 7 " + now + " k{1}") // a cancel, after which the server knows its script
 		synctest.Wait()
 		c.AddHook(sent)
-		for _, m := range []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " k{1}", token + " 7 then k{1}"} {
+		for _, m := range []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " k{1}",
+			token + " 7 then k{1}"} {
 			e.Receive(m)
 		}
 		others := []string{"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
@@ -207,9 +208,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 		for _, name := range allLocks {
 			for _, wait := range []time.Duration{0, 10 * time.Second} {
 				_, err := pick(e, name).Acquire(lock.WithWait(ctx, wait), key)
-				if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrBusy) {
-					t.Errorf("%s, wait %s: Acquire = %v, want ErrVersion", name, wait, err)
-				}
+				testkit.IsError(t, err, handoff.ErrVersion, "%s, wait %s: Acquire", name, wait)
+				testkit.IsError(t, err, lock.ErrUnavailable, "%s, wait %s: Acquire", name, wait)
 			}
 		}
 		testkit.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == 0 })
@@ -259,13 +259,9 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 				return err
 			}})
 			_, err := again.ReadWrite().Read().Acquire(lock.WithWait(t.Context(), 0), key)
-			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) {
-				t.Errorf("owner %q: Acquire, sent again = %v, want ErrVersion", owner, err)
-			}
+			testkit.IsError(t, err, handoff.ErrVersion, "owner %q: Acquire, sent again", owner)
 			testkit.Until(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
-			if got := s.Client.Get(t.Context(), key).Val(); got != owner {
-				t.Errorf("the key has %q, want %q", got, owner)
-			}
+			testkit.Is(t, s.Client.Get(t.Context(), key).Val(), owner, "the key has")
 		}
 	})
 }

@@ -399,16 +399,6 @@ func async(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 	return got, failed
 }
 
-// contended returns a lease of a fair lock, and another process's waiter, which knows that it is in the queue.
-func contended(t *testing.T, s *testenv.RedisServer, key string) (held lock.Lease, got chan lock.Lease) {
-	t.Helper()
-	held = locktest.Obtain(t, onServer(t, s, handoff.Options{}).Fair(), key)
-	other := onServer(t, s, handoff.Options{})
-	got = queueing(t, s, other.Fair(), key, 1)
-	testkit.Until(t, "the waiter has its answer", func() bool { return other.Watches(key) })
-	return held, got
-}
-
 // queueing acquires in the background, and returns when so many tokens wait in Redis, or wait for readers as the owner.
 func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, waiting int) chan lock.Lease {
 	t.Helper()

@@ -15,24 +15,13 @@ import (
 	"lastitem/testkit/locktest"
 )
 
-// exampleEngine returns an engine on an embedded Redis.
-func exampleEngine() (e *handoff.Engine, stop func()) {
-	_, client, end := locktest.EmbeddedRedis()
-	e, err := handoff.New(client, handoff.Options{})
-	if err != nil {
-		panic(err)
-	}
-	return e, func() {
-		_ = e.Close(context.Background())
-		end()
-	}
-}
-
 // What docs/locks.md shows under "Choosing a lock".
 func Example_choosing() {
-	engine, stop := exampleEngine()
-	defer stop()
+	_, client, end := locktest.EmbeddedRedis()
+	defer end()
 	ctx := context.Background()
+	engine, _ := handoff.New(client, handoff.Options{})
+	defer engine.Close(ctx)
 
 	// A lease time for one acquire: it is not renewed.
 	lease, err := engine.Handoff().Acquire(lock.WithLease(ctx, 5*time.Second), "lock:{101}")
@@ -45,8 +34,6 @@ func Example_choosing() {
 	fmt.Println("evicted:", len(forced.Evicted), "the fence has risen:", forced.Fence > lease.Fence(), err)
 	fmt.Println("released:", lease.Release(ctx))
 	// A prefix.
-	_, client, end := locktest.EmbeddedRedis()
-	defer end()
 	tenant, err := handoff.New(client, handoff.Options{Prefix: "shop-7:"})
 	fmt.Println("key in Redis:", tenant.KeysOf("lock:{101}").Lock, err)
 	_ = tenant.Close(ctx)

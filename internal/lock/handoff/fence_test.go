@@ -45,9 +45,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 						s.Client.PExpire(t.Context(), fence, 2*time.Minute)
 					}
 					lease := locktest.Acquire(lock.WithWait(t.Context(), wait), t, pick(e, turn), key)
-					if lease.Fence() <= last {
-						t.Errorf("%s, %s: fence %d after %d, want it to rise", how, turn, lease.Fence(), last)
-					}
+					rise(t, last, lease.Fence())
 					last = lease.Fence()
 					left := s.Client.PTTL(t.Context(), fence).Val()
 					if turn != "rw-read" && (left < 90*time.Second || left > 2*time.Minute) {
@@ -97,22 +95,14 @@ func TestEngineFenced(t *testing.T) {
 	last.Store(1000)
 	l := e.Fenced(func(context.Context, string) (uint64, error) { return last.Load(), nil })
 	fences := handoff.KeysOf(key).Fence
-	for i := range 6 {
-		switch i {
-		case 2:
-			s.Client.Del(t.Context(), fences)
-		case 4:
-			s.Client.HSet(t.Context(), fences, "fence", 7)
-		}
+	for _, before := range []func(){func() {}, func() { s.Client.Del(t.Context(), fences) },
+		func() { s.Client.HSet(t.Context(), fences, "fence", 7) }, func() {}} {
+		before()
 		lease := locktest.Acquire(t.Context(), t, l, key)
-		inner, err := l.Acquire(lock.WithReentry(lease.Context()), key)
-		if err != nil || inner.Fence() != lease.Fence() {
-			t.Errorf("re-entry: fence %v, %v, want the hold's %d", inner, err, lease.Fence())
-		}
+		inner := locktest.Acquire(lock.WithReentry(lease.Context()), t, l, key)
+		testkit.Is(t, inner.Fence(), lease.Fence(), "fence of a re-entry")
 		released(t, inner)
-		if lease.Fence() <= last.Load() {
-			t.Fatalf("fence %d, want more than %d", lease.Fence(), last.Load())
-		}
+		rise(t, last.Load(), lease.Fence())
 		last.Store(lease.Fence())
 		released(t, lease)
 	}
@@ -129,9 +119,7 @@ func TestEngineFenced(t *testing.T) {
 	most := uint64(1<<53 - 1<<20)
 	highest := e.Fenced(func(context.Context, string) (uint64, error) { return most, nil })
 	lease := locktest.Obtain(t, highest, key)
-	if lease.Fence() <= most {
-		t.Errorf("fence %d, want more than %d", lease.Fence(), most)
-	}
+	rise(t, most, lease.Fence())
 	released(t, lease)
 	broken := e.Fenced(func(context.Context, string) (uint64, error) { return 0, errors.New("no answer") })
 	locktest.WantUnavailable(t.Context(), t, broken, key, "Acquire where the resource does not answer")
@@ -150,9 +138,8 @@ func TestEngineFencedLosesTheLock(t *testing.T) {
 			held = locktest.Obtain(t, rival, "k{1}")
 			return held.Fence() - 1, nil
 		})
-		if lease, err := l.Acquire(t.Context(), "k{1}"); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Acquire = %v, %v beside %d, want ErrLost", lease, err, held.Fence())
-		}
+		_, err := l.Acquire(t.Context(), "k{1}")
+		testkit.IsError(t, err, lock.ErrLost, "Acquire beside fence %d", held.Fence())
 		locktest.Release(t, held)
 	})
 }
@@ -164,7 +151,9 @@ func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{granted}"
-	held, got := contended(t, s, key)
+	held, other := locktest.Obtain(t, onServer(t, s, handoff.Options{}).Fair(), key), onServer(t, s, handoff.Options{})
+	got := queueing(t, s, other.Fair(), key, 1)
+	testkit.Until(t, "the waiter has its answer", func() bool { return other.Watches(key) })
 	lines, conn := locktest.Monitor(t, s)
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(testenv.Still)))
 	released(t, held)

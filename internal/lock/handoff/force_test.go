@@ -75,11 +75,9 @@ func TestEngineInspect(t *testing.T) {
 
 func TestEngineInspectReadWrite(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
-		key := s.Prefix + "{1}"
-		e := onServer(t, s, handoff.Options{})
+		e, key, found := onServer(t, s, handoff.Options{}), s.Prefix+"{1}", handoff.Inspection{}
 		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
 		got, _ := async(t.Context(), e.ReadWrite().Write(), key)
-		var found handoff.Inspection
 		testkit.Until(t, "a writer, which waits, and two readers", func() bool {
 			found = inspect(t, e, key)
 			return len(found.Holders) == 3 && found.Waiting == 1

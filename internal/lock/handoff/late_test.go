@@ -24,24 +24,25 @@ type late struct {
 	l, other lock.Locker
 	link     *link
 	delete   func() // deletes the lock
+	end      func() // what is to be done in the end
 }
 
 // kept has f's requests kept back. The engine sends them again.
-func (s late) kept(f func()) {
+func (s *late) kept(f func()) {
 	s.link.keep.Store(true)
 	f()
 	s.link.keep.Store(false)
 }
 
 // acquired is a lease whose first request is kept back.
-func (s late) acquired() lock.Lease {
+func (s *late) acquired() lock.Lease {
 	var got chan lock.Lease
 	s.kept(func() { got, _ = waits(s.t.Context(), s.l, "k{1}") })
 	return <-got
 }
 
 // givenUp is an acquire, or else the first poll, whose waiter gives up.
-func (s late) givenUp(poll bool) {
+func (s *late) givenUp(poll bool) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var failed chan error
 	acquire := func() { _, failed = waits(ctx, s.l, "k{1}") }
@@ -59,7 +60,7 @@ func (s late) givenUp(poll bool) {
 func pollOnce() { time.Sleep(2100 * time.Millisecond) }
 
 // granted is a waiter that gets the lock some time after its first poll, which is kept back.
-func (s late) granted(after time.Duration) {
+func (s *late) granted(after time.Duration) {
 	held := locktest.Obtain(s.t, s.other, "k{1}")
 	got, _ := waits(s.t.Context(), s.l, "k{1}")
 	s.kept(pollOnce)
@@ -71,42 +72,39 @@ func (s late) granted(after time.Duration) {
 // A request that arrives long after its caller has given up, or has had the lock because it was sent again, has no
 // effect any more (invariants 4 and 5).
 func TestEngineArrivesLate(t *testing.T) {
-	nothing := func() {}
 	// The client repeats by itself and does not tell.
 	const repeats, byTime = ", client that repeats", ", by its MaxHold"
-	free := func(s late) func() {
+	free := func(s *late) {
 		locktest.Release(s.t, s.acquired())
-		return nothing
 	}
-	heldTwice := func(s late) func() {
+	heldTwice := func(s *late) {
 		locktest.Release(s.t, s.acquired())
 		locktest.Warm(s.t, s.other, "k{1}")
 		locktest.Warm(s.t, s.l, "k{1}")
-		return nothing
 	}
-	granted := func(s late) func() { s.granted(time.Second); return nothing }
-	passedOn := func(s late) func() {
+	granted := func(s *late) { s.granted(time.Second) }
+	passedOn := func(s *late) {
 		held := s.acquired()
 		got, _ := waits(s.t.Context(), s.other, "k{1}")
 		locktest.Release(s.t, held)
 		next := <-got
-		return func() { locktest.Release(s.t, next) }
+		s.end = func() { locktest.Release(s.t, next) }
 	}
-	lost := func(s late) func() {
+	lost := func(s *late) {
 		lost := s.acquired()
 		s.delete()
 		<-lost.Context().Done()
 		locktest.Warm(s.t, s.other, "k{1}")
-		return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
+		s.end = func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
 	}
-	for what, happens := range map[string]func(s late) (end func()){
-		"acquire, given up": func(s late) func() { s.givenUp(false); return nothing },
-		"acquire, given up while it is held": func(s late) func() {
+	for what, happens := range map[string]func(s *late){
+		"acquire, given up": func(s *late) { s.givenUp(false) },
+		"acquire, given up while it is held": func(s *late) {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
 			s.givenUp(false)
-			return func() { locktest.Release(s.t, held) }
+			s.end = func() { locktest.Release(s.t, held) }
 		},
-		"acquire, refused": func(s late) func() {
+		"acquire, refused": func(s *late) {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
 			var failed chan error
 			s.kept(func() {
@@ -115,21 +113,20 @@ func TestEngineArrivesLate(t *testing.T) {
 			})
 			testkit.IsError(s.t, <-failed, lock.ErrBusy, "Acquire")
 			locktest.Release(s.t, held)
-			return nothing
 		},
 		"acquire, free since": free, "acquire, free since" + repeats: free,
 		"acquire, passed on": passedOn, "acquire, passed on" + repeats: passedOn,
 		"acquire, held twice since": heldTwice, "acquire, held twice since" + repeats: heldTwice,
 		"acquire, lost": lost, "acquire, lost" + byTime: lost, // whose cancel Redis remembers like a release
-		"poll, given up": func(s late) func() {
+		"poll, given up": func(s *late) {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
 			s.givenUp(true)
-			return func() { locktest.Release(s.t, held) }
+			s.end = func() { locktest.Release(s.t, held) }
 		},
 		"poll, granted after the repetition": granted, "poll, granted after the repetition" + repeats: granted,
-		"poll, granted before it": func(s late) func() { s.granted(0); return nothing },
+		"poll, granted before it": func(s *late) { s.granted(0) },
 		// its waiter has given up, and the next contender need not wait for a TTL
-		"release that queues": func(s late) func() {
+		"release that queues": func(s *late) {
 			held := locktest.Obtain(s.t, s.l, "k{1}")
 			ctx, cancel := context.WithCancel(s.t.Context())
 			_, failed := waits(ctx, s.l, "k{1}")
@@ -140,7 +137,7 @@ func TestEngineArrivesLate(t *testing.T) {
 			})
 			cancel()
 			<-failed
-			return func() {
+			s.end = func() {
 				start := time.Now()
 				locktest.Release(s.t, locktest.Obtain(s.t, s.other, "k{1}"))
 				within(s.t, start, 2500*time.Millisecond, "the next contender gets in")
@@ -154,7 +151,8 @@ func TestEngineArrivesLate(t *testing.T) {
 			}
 			inBubble(t, what+"/"+name, func(t *testing.T) {
 				m, links := network(t, 2)
-				s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
+				s := &late{t: t, link: links[1], end: func() {}}
+				s.delete = func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }
 				retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
 				switch {
 				case strings.HasSuffix(what, repeats):
@@ -168,7 +166,7 @@ func TestEngineArrivesLate(t *testing.T) {
 					pick(links[1].processOn(t, links[1].retrying(retries), o), name)
 				locktest.Warm(t, s.l, "k{1}")
 				subscribe(t, s.l, s.other)
-				end := happens(s)
+				happens(s)
 				time.Sleep(cancelled)
 				if links[1].deliver() == 0 {
 					t.Error("no request was kept back")
@@ -177,7 +175,7 @@ func TestEngineArrivesLate(t *testing.T) {
 				if n := queued(m, "k{1}"); n != 0 {
 					t.Errorf("%d in the queue after a late request", n)
 				}
-				end()
+				s.end()
 				nothingLeft(t, m, "k{1}")
 			})
 		}

@@ -293,23 +293,6 @@ func TestLeaseTimeOfTheDead(t *testing.T) {
 	})
 }
 
-// A reconnect has the hold checked, and does not move its end.
-func TestLeaseTimeAfterAReconnect(t *testing.T) {
-	every(t, func(t *testing.T, p leased) {
-		began := time.Now()
-		lease := locktest.Acquire(lock.WithLease(t.Context(), 20*time.Second), t, p.locker, p.key)
-		time.Sleep(5 * time.Second)
-		p.links[0].cut()
-		locktest.Warm(t, p.locker, "other{1}")
-		time.Sleep(5 * time.Second)
-		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
-		near(t, "TTL of the key", p.ttl(), 10*time.Second)
-		<-lease.Context().Done()
-		near(t, "time until the end", time.Since(began), 20*time.Second)
-		_ = lease.Release(t.Context())
-	})
-}
-
 // A re-entry shares the end of a hold that has one. It is refused in a hold that is renewed, whose lock would outlive
 // it.
 func TestLeaseTimeAndReentry(t *testing.T) {

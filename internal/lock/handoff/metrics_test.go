@@ -1,10 +1,9 @@
 package handoff_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,19 +76,14 @@ func TestEngineMetrics(t *testing.T) {
 		m.want(t, "held", map[string]float64{"held": 1, "acquired": 1})
 		got, _ := waits(t.Context(), l, "k{1}")
 		m.want(t, "waited for", map[string]float64{"held": 1, "acquired": 1, "waiting": 1})
-		if _, err := l.Acquire(lock.WithWait(t.Context(), time.Second), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-			t.Fatalf("Acquire = %v, want ErrBusy", err)
-		}
+		_, err := l.Acquire(lock.WithWait(t.Context(), time.Second), "k{1}")
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire")
 		m.want(t, "timed out", map[string]float64{"held": 1, "acquired": 1, "waiting": 1, "timed out": 1})
 		time.Sleep(time.Second)
 		_ = first.Release(t.Context())
 		second := <-got
 		time.Sleep(5 * time.Second)
-		if inner, err := l.Acquire(lock.WithReentry(second.Context()), "k{1}"); err != nil { // an entry is not a hold
-			t.Error(err)
-		} else {
-			_ = inner.Release(t.Context())
-		}
+		released(t, locktest.Acquire(lock.WithReentry(second.Context()), t, l, "k{1}")) // an entry is not a hold
 		_ = second.Release(t.Context())
 		synctest.Wait()
 		m.want(t, "released", map[string]float64{"acquired": 2, "contended": 1, "timed out": 1})
@@ -141,33 +135,9 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 	})
 }
 
-// lines is a log in memory. Its handler calls the engine, as a handler may that counts or shows what is held.
-type lines struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
-}
-
-// about returns the lines that contain text.
-func (l *lines) about(text string) (found []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.out.String()) {
-		if strings.Contains(line, text) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-// troubled returns the options of an engine that logs to lines and counts.
-func troubled() (handoff.Options, *lines, metrics) {
-	l := &lines{}
+// troubled returns the options of an engine that logs and counts.
+func troubled() (handoff.Options, *testkit.Log, metrics) {
+	l := &testkit.Log{}
 	m, hooks := newMetrics()
 	for name, to := range map[string]*handoff.Adder{
 		"late": &hooks.GrantLate, "missed": &hooks.Missed, "resubscribed": &hooks.Resubscribed,
@@ -179,10 +149,16 @@ func troubled() (handoff.Options, *lines, metrics) {
 	return handoff.Options{Logger: slog.New(slog.NewTextHandler(l, nil)), Metrics: hooks}, l, m
 }
 
-func wantTrouble(t *testing.T, l *lines, m metrics, counter, text string) {
+// about returns the lines that contain text.
+func about(l *testkit.Log, text string) []string {
+	lines := slices.Collect(strings.Lines(l.String()))
+	return slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, text) })
+}
+
+func wantTrouble(t *testing.T, l *testkit.Log, m metrics, counter, text string) {
 	t.Helper()
 	synctest.Wait()
-	if found := l.about(text); len(found) == 0 || m[counter].value() < 1 {
+	if found := about(l, text); len(found) == 0 || m[counter].value() < 1 {
 		t.Errorf("%d lines about %q, %s = %g, want some", len(found), text, counter, m[counter].value())
 	}
 }
@@ -200,7 +176,7 @@ func TestLoggerIsBounded(t *testing.T) {
 		links[0].replies.Store(true)
 		time.Sleep(locktest.TTL)
 		synctest.Wait()
-		found := l.about("renewal was not answered")
+		found := about(l, "renewal was not answered")
 		if n := m["renew failed"].value(); len(found) < 2 || len(found) > 3 || n < 1000 {
 			t.Errorf("%d lines for %g renewals without an answer", len(found), n)
 		}
@@ -209,7 +185,7 @@ func TestLoggerIsBounded(t *testing.T) {
 			t.Errorf("line %q, want key, error and how many were omitted", last)
 		}
 		wantTrouble(t, l, m, "lost", "a lease was lost")
-		if token := l.about("v2-"); len(token) > 0 {
+		if token := about(l, "v2-"); len(token) > 0 {
 			t.Errorf("a token is in the log: %s", token[0])
 		}
 		links[0].heal()
@@ -219,49 +195,41 @@ func TestLoggerIsBounded(t *testing.T) {
 	})
 }
 
-func TestLoggerHearsOfMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 2)
-		o, l, m := troubled()
-		waiter, rival := links[0].process(t, o).Fair(), links[1].process(t, handoff.Options{}).Fair()
-		held := locktest.Obtain(t, rival, "k{1}")
-		got, _ := waits(t.Context(), waiter, "k{1}")
-		links[0].dropMessages()
-		locktest.Release(t, held)
-		locktest.Release(t, <-got)
-		wantTrouble(t, l, m, "missed", "a message was lost")
-
-		held = locktest.Obtain(t, rival, "k{1}")
-		got, _ = waits(t.Context(), waiter, "k{1}")
-		links[0].cut()
-		time.Sleep(5 * time.Second)
-		wantTrouble(t, l, m, "resubscribed", "the subscription was lost")
-		locktest.Release(t, held)
-		locktest.Release(t, <-got)
-	})
-}
-
-func TestLoggerHearsOfCleanups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 2)
-		o, l, counted := troubled()
-		e := links[0].process(t, o)
-		_, err := m.Lpush("list", "x")
-		testkit.Must(t, err)
-		locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "list", "Acquire of a list")
-		wantTrouble(t, l, counted, "cleanup dropped", "a cancel was given up")
-
-		held := locktest.Obtain(t, links[1].process(t, handoff.Options{}).Fair(), "k{1}")
-		ctx, cancel := context.WithCancel(t.Context())
-		_, failed := waits(ctx, e.Fair(), "k{1}")
-		links[0].replies.Store(true)
-		cancel()
-		<-failed
-		time.Sleep(10 * time.Second)
-		wantTrouble(t, l, counted, "cleanup failed", "a cancel was not answered")
-		links[0].heal()
-		locktest.Release(t, held)
-	})
+func TestLoggerHearsOfMessagesAndCancels(t *testing.T) {
+	for text, c := range map[string]struct {
+		counter string
+		happens func(s *scene, leave func())
+	}{
+		"a message was lost": {"missed", func(s *scene, _ func()) {
+			s.links[1].dropMessages()
+			locktest.Release(s.T, s.held)
+			time.Sleep(3 * time.Second) // a poll
+		}},
+		"the subscription was lost": {"resubscribed", func(s *scene, _ func()) {
+			s.links[1].cut()
+			time.Sleep(5 * time.Second)
+		}},
+		"a cancel was given up": {"cleanup dropped", func(s *scene, _ func()) {
+			_, err := s.m.Lpush("list", "x")
+			testkit.Must(s, err)
+			locktest.WantUnavailable(lock.WithWait(s.Context(), time.Second), s.T, s.ls[1], "list", "Acquire of a list")
+		}},
+		"a cancel was not answered": {"cleanup failed", func(s *scene, leave func()) {
+			s.links[1].replies.Store(true)
+			leave()
+			time.Sleep(10 * time.Second)
+		}},
+	} {
+		inBubble(t, text, func(t *testing.T) {
+			o, l, m := troubled()
+			s := newScene(t, o, "fair", "fair")
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			waits(ctx, s.ls[1], "k{1}")
+			c.happens(s, leave)
+			wantTrouble(t, l, m, c.counter, text)
+		})
+	}
 }
 
 // An answer that takes most of the TTL is a late grant. Without a logger nothing is logged, and all is counted.
@@ -279,8 +247,8 @@ func TestLoggerHearsOfLateGrants(t *testing.T) {
 				"Acquire with a TTL shorter than the way")
 			links[0].slow.Store(0)
 			if quiet {
-				if n := m["late"].value(); n < 1 || len(l.about("")) > 0 {
-					t.Errorf("%g late grants counted, log %q", n, l.about(""))
+				if n := m["late"].value(); n < 1 || len(about(l, "")) > 0 {
+					t.Errorf("%g late grants counted, log %q", n, about(l, ""))
 				}
 				return
 			}

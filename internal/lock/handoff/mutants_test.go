@@ -1,7 +1,7 @@
 package handoff
 
 import (
-	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -179,12 +179,8 @@ func TestMutants(t *testing.T) {
 		})
 	}
 	want := map[string]bool{}
-	for _, r := range transitions {
-		want[fmt.Sprintf("%s + %s -> %s", stateNames[r.from], eventNames[r.because], stateNames[r.to])] = true
-	}
-	for _, r := range holdTransitions {
-		want[fmt.Sprintf("%s -> %s: %s", holdStateNames[r.from], holdStateNames[r.to], r.because)] = true
-	}
+	maps.Copy(want, transitions)
+	maps.Copy(want, holdTransitions)
 	for _, m := range mutants {
 		for _, row := range each(m.rows) {
 			if !want[row] {

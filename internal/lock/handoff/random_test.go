@@ -508,11 +508,11 @@ func TestEngineSoak(t *testing.T) {
 		fmt.Printf("soak: LOCK_TEST_SEED=%d\n", seed)
 		stuck.Reset(roundLimit)
 		for _, name := range []string{"handoff", "fair", "rw"} {
-			inBubble(t, fmt.Sprint(seed, "/cuts/", name), func(t *testing.T) { acquired += randomCuts(t, name, cuts, seed) })
+			inBubble(t, fmt.Sprint(seed, " ", name), func(t *testing.T) { acquired += randomCuts(t, name, cuts, seed) })
 		}
 		testkit.Must(t, flag.Set("rapid.seed", strconv.FormatUint(max(seed, 1), 10))) // 0 is chance
 		for _, rw := range []bool{false, true} {
-			inBubble(t, fmt.Sprint(seed, "/state machine/read-write ", rw), func(t *testing.T) { runs += stateMachine(t, rw, 150) })
+			inBubble(t, fmt.Sprint(seed, " ", rw), func(t *testing.T) { runs += stateMachine(t, rw, 150) })
 		}
 	}
 	fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of the "+
