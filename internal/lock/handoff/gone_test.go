@@ -379,6 +379,8 @@ func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 			}
 			time.Sleep(since)
 			s.m.Del("k{1}")
+			_, err := s.ls[1].Acquire(lock.WithWait(t.Context(), 0), "k{1}") // which hands it to the first of the queue
+			testkit.IsError(t, err, lock.ErrBusy, "Acquire of a newcomer")
 			for i := range order {
 				released(t, inTurn(t, order, i))
 			}

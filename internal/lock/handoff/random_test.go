@@ -515,6 +515,6 @@ func TestEngineSoak(t *testing.T) {
 			inBubble(t, fmt.Sprint(seed, " ", rw), func(t *testing.T) { runs += stateMachine(t, rw, 150) })
 		}
 	}
-	fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of the "+
-		"state machines\n", rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, acquired, runs)
+	fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of "+
+		"the state machines\n", rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, acquired, runs)
 }

@@ -119,31 +119,6 @@ func TestReadWriteReentry(t *testing.T) {
 	})
 }
 
-// A writer that has asked often whether the readers have left asks once more if an answer is lost, as at the beginning.
-func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 2)
-		c, lost := links[1].client(), &locktest.LostAnswers{Name: "evalsha"}
-		c.AddHook(lost)
-		held := locktest.Obtain(t, links[0].process(t, handoff.Options{}).ReadWrite().Read(), "k{1}")
-		got, failed := waits(t.Context(), links[1].processOn(t, c, handoff.Options{}).ReadWrite().Write(), "k{1}")
-		time.Sleep(20 * time.Second)
-		lost.Left.Store(1)
-		time.Sleep(5 * time.Second)
-		if lost.Left.Load() > 0 {
-			t.Error("no answer was lost")
-		}
-		released(t, held)
-		select {
-		case lease := <-got:
-			released(t, lease)
-		case err := <-failed:
-			t.Errorf("Acquire = %v after one lost answer", err)
-		}
-		nothingLeft(t, m, "k{1}")
-	})
-}
-
 // The set of readers does not outlive the last of them, also where engines have different TTLs.
 func TestReadWriteReadersExpire(t *testing.T) {
 	s := testenv.Redis(t)

@@ -80,7 +80,9 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
 		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{2}")
-		l := pick(links[1].process(t, handoff.Options{MaxHold: 4 * time.Second}), name)
+		var failed metric
+		o := handoff.Options{MaxHold: 4 * time.Second, Metrics: handoff.Metrics{RenewFailed: &failed}}
+		l := pick(links[1].process(t, o), name)
 		first := locktest.Obtain(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{2}")
 		links[1].slow.Store(int64(100 * time.Millisecond))
@@ -89,6 +91,7 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 		lease := <-got
 		time.Sleep(3 * time.Second) // past the grant timeout
 		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
+		testkit.Is(t, failed.value(), 0, "renewals that failed")
 		_ = first.Release(t.Context())
 		_ = lease.Release(t.Context())
 	})
