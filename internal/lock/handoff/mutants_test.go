@@ -207,7 +207,7 @@ var mutants = []mutant{
 		"if ends and", "TestEngineLapseSkipsOnlySilentProcesses", ""},
 	{"an attempt that has ended is remembered", "contender.go", "delete(e.attempts, c.token)", "",
 		"TestEngineLeavesNothingBehind", ""},
-	{"a hand-over looks at each waiter", "lua/pass.lua", "local function hand_over(mine)",
+	{"a handover looks at each waiter", "lua/pass.lua", "local function hand_over(mine)",
 		"local function hand_over(mine) for i = 1, call('ZCARD', KEYS[2]) do call('GET', KEYS[1]) end",
 		"TestEngineHandoffCostsTheSameInALongQueue", ""},
 	{"a cleanup is tried for ever", "cleanup.go", "> max(cl.e.o.TTL, minCleanupAge):",
