@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,11 +228,12 @@ func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 		for _, name := range allLocks { // the server knows the scripts then
 			locktest.Warm(t, pick(e, name), "{"+name+"}")
 		}
-		first, lose, answer := repetition, make(chan struct{}), make(chan struct{})
+		lose, answer := make(chan struct{}), make(chan struct{})
+		var first atomic.Bool
+		first.Store(repetition)
 		c.AddHook(counted)
 		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
-			if first {
-				first = false
+			if first.CompareAndSwap(true, false) {
 				_ = send()
 				<-lose
 				return io.ErrUnexpectedEOF
