@@ -8,7 +8,7 @@ const (
 	bothSQL     = "internal/store/sql/both.sql"
 	mysqlSQL    = "internal/store/sql/mysql.sql"
 	reserveSQL  = "internal/stock/reserve_sql.go"
-	paymentRow  = "(tx.q.paymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)"
+	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)"
 	storeTests  = "./internal/store "
 	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
 )
@@ -58,7 +58,7 @@ var holdMutants = []mutant{
 	expiring("a late payment takes no units again", "O",
 		testenv.Edit{holdEnd, "t.takeAgain(h); err != nil || !ok", "t.takeAgain(h); err != nil && !ok"}),
 	expiring("a payment that is refunded and an order", "!D",
-		testenv.Edit{holdEnd, "return false, t.exec(t.q.paymentOrder, order, payment)", "return false, nil"}),
+		testenv.Edit{holdEnd, "return false, t.exec(t.q.PaymentOrder, order, payment)", "return false, nil"}),
 	expiring("a repeated payment gets a second answer", "D",
 		testenv.Edit{bothSQL, "INSERT INTO payment", "INSERT IGNORE INTO payment"}),
 	expiring("the payment's row outside the transaction", "AD",

@@ -14,9 +14,9 @@ import (
 // unchanged.
 func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, strictly bool) (row Row, ok bool,
 	err error) {
-	query := s.q.raiseFence
+	query := s.q.RaiseFence
 	if strictly {
-		query = s.q.raiseFenceStrictly
+		query = s.q.RaiseFenceStrictly
 	}
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 		n, err := tx.affected(query, fence, product, fence)
@@ -35,7 +35,7 @@ func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, stric
 
 // SetFenced writes the count absolutely, unless the row has seen a higher token than fence; ok is false when it has.
 func (t *Tx) SetFenced(product, stock int64, fence uint64) (ok bool, err error) {
-	n, err := t.affected(t.q.setFenced, stock, fence, product, fence)
+	n, err := t.affected(t.q.SetFenced, stock, fence, product, fence)
 	if err == nil && n == 0 {
 		err = t.RefuseHeld(product)
 	}

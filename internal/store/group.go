@@ -100,7 +100,7 @@ func (s *SQL) txOn(ctx context.Context, pool *sql.DB, packets bool, body func(*T
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.
 // run is that of [SQL.Run]; it is returned with ErrSegmented too, and is 0 with ErrUnknownProduct.
 func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
-	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.readLocked, product), product, &run)
+	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.ReadLocked, product), product, &run)
 	return r, run, err
 }
 
@@ -110,7 +110,7 @@ func (t *Tx) InsertOrders(orders []ledger.Order) error {
 	for _, o := range orders {
 		args = append(args, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
 	}
-	err := t.exec(tuples(t.q.insertOrder, len(orders)), args...)
+	err := t.exec(tuples(t.q.InsertOrder, len(orders)), args...)
 	if duplicate(err) {
 		err = fmt.Errorf("%w: %w", ErrOrderExists, err)
 	}
@@ -130,7 +130,7 @@ func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (insert
 	for _, a := range answers {
 		args = append(args, a.Key, product, a.Answer.Fingerprint, a.Answer.Status, a.Answer.Body, micros, a.Answer.Mode)
 	}
-	n, err := t.affected(tuples(t.q.insertAnswers, len(answers)), args...)
+	n, err := t.affected(tuples(t.q.InsertAnswers, len(answers)), args...)
 	return int(n), err
 }
 
@@ -140,7 +140,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotenc
 	for i, k := range keys {
 		args[i] = k
 	}
-	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, list(s.q.readAnswers, len(keys)), args...)
+	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, list(s.q.ReadAnswers, len(keys)), args...)
 	if err != nil {
 		return nil, statementError(err)
 	}
@@ -159,7 +159,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotenc
 
 // AnySold says whether any of the given orders (at least one) of a product exists.
 func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
-	query, args := ofOrders(t.q.anySold, product, ids)
+	query, args := ofOrders(t.q.AnySold, product, ids)
 	var n int
 	err := t.conn.QueryRowContext(t.ctx, query, args...).Scan(&n)
 	return n > 0, statementError(err)
@@ -167,7 +167,7 @@ func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
 
 // Sold returns the stock left after each of the given orders (at least one) that exists, by id.
 func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string]*int64, error) {
-	query, args := ofOrders(s.q.sold, product, ids)
+	query, args := ofOrders(s.q.Sold, product, ids)
 	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, statementError(err)

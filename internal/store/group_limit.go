@@ -29,11 +29,11 @@ func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 		if b == "" {
 			continue
 		}
-		if err := t.exec(t.q.buyerRow, product, l.Run, b); err != nil {
+		if err := t.exec(t.q.BuyerRow, product, l.Run, b); err != nil {
 			return nil, err
 		}
 		var n int64
-		if err := t.conn.QueryRowContext(t.ctx, t.q.buyerHas, product, l.Run, b).Scan(&n); err != nil {
+		if err := t.conn.QueryRowContext(t.ctx, t.q.BuyerHas, product, l.Run, b).Scan(&n); err != nil {
 			return nil, statementError(err)
 		}
 		l.Units[b] = n
@@ -58,7 +58,7 @@ func (l *LimitedRow) LimitReached(requested int64) error {
 // TakeLimited takes what a batch has sold from the row, and from its buyers.
 func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error {
 	for buyer, n := range sold {
-		ok, err := t.affected(t.q.buyerTake, n, l.Product, l.Run, buyer, n, l.PerBuyer)
+		ok, err := t.affected(t.q.BuyerTake, n, l.Product, l.Run, buyer, n, l.PerBuyer)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error 
 			return fmt.Errorf("%w: a limit changed under its lock", ErrConflict)
 		}
 	}
-	_, ok, err := t.take(t.q.holdTake, sum, l.Product, sum, l.Run)
+	_, ok, err := t.take(t.q.HoldTake, sum, l.Product, sum, l.Run)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: stock changed under its lock", ErrConflict)
 	}
@@ -75,13 +75,13 @@ func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error 
 
 // BoughtOf is [Tx.BoughtBy] of a row that the transaction has locked.
 func (t *Tx) BoughtOf(l *LimitedRow, buyer, order string) error {
-	return t.exec(t.q.orderBuyer, l.Run, buyer, order, l.Product)
+	return t.exec(t.q.OrderBuyer, l.Run, buyer, order, l.Product)
 }
 
 // Bought counts the units that a buyer has by the orders of the product's run, by a plain read, and reads the limit;
 // 0 = none.
 func (s *SQL) Bought(ctx context.Context, buyer string, product int64) (units, limit int64, err error) {
-	err = s.db.WithContext(ctx).Raw(s.q.buyerBought, buyer, product).Row().Scan(&units, &limit)
+	err = s.db.WithContext(ctx).Raw(s.q.BuyerBought, buyer, product).Row().Scan(&units, &limit)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}

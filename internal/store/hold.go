@@ -165,7 +165,7 @@ func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
 		}
 		run = p.run
 	}
-	return t.exec(t.q.orderBuyer, run, nullString(buyer), order, product)
+	return t.exec(t.q.OrderBuyer, run, nullString(buyer), order, product)
 }
 
 // enter reads a product for a hold, and says on it how it is sold from now on.
@@ -188,7 +188,7 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 	if way.Kind == WayCounted {
 		segments = -1
 	}
-	n, err := t.affected(t.q.holdWay, way.Kind, segments, item.ProductID, p.run, way.Kind)
+	n, err := t.affected(t.q.HoldWay, way.Kind, segments, item.ProductID, p.run, way.Kind)
 	if err != nil || n > 0 {
 		return p, err
 	}
@@ -217,9 +217,9 @@ func (t *Tx) short(item ledger.HoldItem, way Way) error {
 
 // freeOf counts the free units of a product that has no counter, by a plain read.
 func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
-	query := t.q.holdFree
+	query := t.q.HoldFree
 	if way.Kind == WayUnits {
-		query = t.q.unitsFree
+		query = t.q.UnitsFree
 	}
 	err = t.conn.QueryRowContext(t.ctx, query, item.ProductID, item.Run).Scan(&n)
 	return n, statementError(err)
@@ -230,12 +230,12 @@ func (t *Tx) Free(item ledger.HoldItem) (int64, error) { return t.freeOf(Way{Kin
 
 // TakeHold takes units from the counter if they are there, while the product is in the item's run.
 func (t *Tx) TakeHold(item ledger.HoldItem) (left int64, ok bool, err error) {
-	return t.take(t.q.holdTake, item.Quantity, item.ProductID, item.Quantity, item.Run)
+	return t.take(t.q.HoldTake, item.Quantity, item.ProductID, item.Quantity, item.Run)
 }
 
 // GiveToRun puts units back into the run that they were taken in, at COMMIT.
 func (t *Tx) GiveToRun(item ledger.HoldItem) {
-	t.later(t.q.holdGive, item.Quantity, item.ProductID, item.Run)
+	t.later(t.q.HoldGive, item.Quantity, item.ProductID, item.Run)
 }
 
 // unitPlaces says where holds of this process look for free units first, by product: after those that the last one has
@@ -272,13 +272,13 @@ func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err e
 		return false, err
 	}
 	t.places.found(item.ProductID, ids[len(ids)-1].(int64), again)
-	t.later(list(t.q.unitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
+	t.later(list(t.q.UnitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
 	return true, nil
 }
 
 // freeUnits locks free units from a place on that nobody else has locked, at most as many as item wants.
 func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []any, err error) {
-	err = t.each(t.q.unitsTake, []any{item.ProductID, item.Run, from, item.Quantity}, func(rows *sql.Rows) error {
+	err = t.each(t.q.UnitsTake, []any{item.ProductID, item.Run, from, item.Quantity}, func(rows *sql.Rows) error {
 		var id int64
 		err := rows.Scan(&id)
 		ids = append(ids, id)
@@ -293,11 +293,11 @@ func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) {
 	for _, id := range reservations {
 		args = append(args, id)
 	}
-	t.later(list(t.q.unitsGive, len(reservations)), args...)
+	t.later(list(t.q.UnitsGive, len(reservations)), args...)
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
-	row := t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id)
+	row := t.conn.QueryRowContext(t.ctx, t.q.HoldProduct, id)
 	err = row.Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way, &p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
@@ -306,10 +306,10 @@ func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
 }
 
 func (t *Tx) insertHold(h ledger.Hold) {
-	t.later(t.q.holdInsert, h.ID, nullBytes(h.Key), h.Mode, h.Replica, nullString(h.Buyer), h.State, h.ExpiresMicros,
+	t.later(t.q.HoldInsert, h.ID, nullBytes(h.Key), h.Mode, h.Replica, nullString(h.Buyer), h.State, h.ExpiresMicros,
 		h.Late, h.CreatedMicros, h.ChangedMicros)
 	for _, item := range h.Items {
-		t.later(t.q.holdItemInsert, h.ID, item.ProductID, item.Run, item.Quantity)
+		t.later(t.q.HoldItemInsert, h.ID, item.ProductID, item.Run, item.Quantity)
 	}
 	t.note(h, "", ledger.Held, h.Replica, h.CreatedMicros)
 }
@@ -319,10 +319,10 @@ func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) erro
 	if buyer == "" || !p.perBuyer.Valid {
 		return nil
 	}
-	if err := t.exec(t.q.buyerRow, item.ProductID, item.Run, buyer); err != nil {
+	if err := t.exec(t.q.BuyerRow, item.ProductID, item.Run, buyer); err != nil {
 		return err
 	}
-	n, err := t.affected(t.q.buyerTake, item.Quantity, item.ProductID, item.Run, buyer, item.Quantity, p.perBuyer.Int64)
+	n, err := t.affected(t.q.BuyerTake, item.Quantity, item.ProductID, item.Run, buyer, item.Quantity, p.perBuyer.Int64)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -337,22 +337,22 @@ func limitReached(product, limit, requested int64) error {
 
 // now reads the database's clock.
 func (t *Tx) now() (micros int64, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.clock).Scan(&micros)
+	err = t.conn.QueryRowContext(t.ctx, t.q.Clock).Scan(&micros)
 	return micros, statementError(err)
 }
 
 // note records a change of state for the judge, right after the statement that makes it.
 func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at int64) {
-	t.later(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
+	t.later(t.q.HoldEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
 // move changes the state, if the reservation is still as it was read; otherwise the transaction fails: see the
 // statement hold_event. In a trusting way it does so whatever it is.
 func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) {
 	if h.way.Trusting {
-		t.later(t.q.holdSet, to, h.now, h.ID)
+		t.later(t.q.HoldSet, to, h.now, h.ID)
 	} else {
-		t.later(t.q.holdMove, to, h.now, h.ID, h.State, h.ExpiresMicros)
+		t.later(t.q.HoldMove, to, h.now, h.ID, h.State, h.ExpiresMicros)
 	}
 	t.note(h.Hold, h.State, to, replica, h.now)
 	h.State, h.ChangedMicros = to, h.now
@@ -422,9 +422,9 @@ func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
 		return err
 	}
 	if t.packets {
-		err = t.each(query+";\n"+t.q.holdItems, []any{id, id}, row, item)
+		err = t.each(query+";\n"+t.q.HoldItems, []any{id, id}, row, item)
 	} else if err = t.each(query, []any{id}, row); err == nil {
-		err = t.each(t.q.holdItems, []any{id}, item)
+		err = t.each(t.q.HoldItems, []any{id}, item)
 	}
 	if err == nil && h.ID == "" {
 		err = ErrNoHold

@@ -38,7 +38,7 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 		return h, err
 	}
 	var order string
-	err = tx.conn.QueryRowContext(tx.ctx, tx.q.holdOrder, id).Scan(&order)
+	err = tx.conn.QueryRowContext(tx.ctx, tx.q.HoldOrder, id).Scan(&order)
 	if errors.Is(err, sql.ErrNoRows) { // setting the stock has deleted it
 		err = nil
 	}
@@ -53,7 +53,7 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
 	var h lockedHold
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
-		if h, err = s.load(tx, tx.q.holdLock, id); err != nil || h.way.Trusting {
+		if h, err = s.load(tx, tx.q.HoldLock, id); err != nil || h.way.Trusting {
 			return err
 		}
 		return tx.changed(&h, replica, body)
@@ -66,7 +66,7 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 	}
 	// A trusting mode reads, and then writes: what it has read may not be true any more.
 	err = s.TripTx(ctx, func(tx *Tx) (err error) {
-		h, err = s.load(tx, tx.q.holdRead, id)
+		h, err = s.load(tx, tx.q.HoldRead, id)
 		return err
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 		defer func() { e.Hold = h.Hold }()
 		e.Refund = h.State != ledger.Held
 		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
-		tx.later(tx.q.paymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
+		tx.later(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
 		if e.Refund {
 			if err = tx.send(); err == nil && h.State == ledger.Expired && h.Late == ledger.LateRehold {
 				e.Refund, err = tx.rehold(h, order, payment)
@@ -132,7 +132,7 @@ func (s *SQL) refundUnknown(ctx context.Context, id string, payment []byte) (e l
 		e = ledger.Ended{Hold: ledger.Hold{ID: id, State: ledger.Confirmed}}
 		now, err := tx.now()
 		if err == nil {
-			err = tx.exec(tx.q.paymentInsert, payment, "", "refund", nil, now)
+			err = tx.exec(tx.q.PaymentInsert, payment, "", "refund", nil, now)
 		}
 		if !duplicate(err) {
 			return err
@@ -158,7 +158,7 @@ func orderOf(paid bool, order string) any {
 // order makes the order of a reservation that may be confirmed, at COMMIT.
 func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) {
 	for _, item := range h.Items {
-		t.later(t.q.holdOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
+		t.later(t.q.HoldOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
 			nullString(h.Buyer), h.ID)
 	}
 	t.move(h, ledger.Confirmed, replica)
@@ -179,7 +179,7 @@ func (t *Tx) rehold(h *lockedHold, order string, payment []byte) (refund bool, e
 		}
 	}
 	h.ended = false
-	return false, t.exec(t.q.paymentOrder, order, payment)
+	return false, t.exec(t.q.PaymentOrder, order, payment)
 }
 
 // takeAgain takes the buyers' units and then the products'.
@@ -222,7 +222,7 @@ func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, e
 		defer func() { e.Hold = h.Hold }()
 		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			h.Late = ledger.LateRefund
-			tx.later(tx.q.holdLate, h.Late, h.now, id)
+			tx.later(tx.q.HoldLate, h.Late, h.now, id)
 		}
 		if h.State != ledger.Held {
 			return nil
@@ -243,7 +243,7 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 			return nil
 		}
 		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
-		tx.later(tx.q.holdExtend, until, h.now, h.now, id, h.ExpiresMicros)
+		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros)
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
 		tx.note(h.Hold, ledger.Held, ledger.Held, replica, h.now)
 		return nil
@@ -256,7 +256,7 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
 	var h lockedHold
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
-		h, err = s.load(tx, tx.q.holdRead, id)
+		h, err = s.load(tx, tx.q.HoldRead, id)
 		return err
 	})
 	switch due := h.due(); {
@@ -276,7 +276,7 @@ func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, er
 func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
 	var hold string
 	var at int64
-	err := t.conn.QueryRowContext(t.ctx, t.q.paymentRead, payment).Scan(&hold, &e.OrderID, &at)
+	err := t.conn.QueryRowContext(t.ctx, t.q.PaymentRead, payment).Scan(&hold, &e.OrderID, &at)
 	switch {
 	case errors.Is(err, sql.ErrNoRows): // its transaction was rolled back
 		return errOvertaken
@@ -300,7 +300,7 @@ func (s *SQL) Return(ctx context.Context, product int64, order string, restock b
 		var returned int64
 		item := ledger.HoldItem{ProductID: product}
 		var buyer, reservation, mode string
-		err := tx.conn.QueryRowContext(ctx, tx.q.orderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
+		err := tx.conn.QueryRowContext(ctx, tx.q.OrderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
 			&buyer, &reservation, &mode)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrNoOrder
@@ -327,7 +327,7 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	if p.way == "" {
-		if n, err := t.affected(t.q.holdWay, WayHolds, 0, item.ProductID, p.run, WayHolds); err != nil || n == 0 {
+		if n, err := t.affected(t.q.HoldWay, WayHolds, 0, item.ProductID, p.run, WayHolds); err != nil || n == 0 {
 			return cmp.Or(err, errOvertaken)
 		}
 	}
@@ -335,19 +335,19 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 	if err != nil {
 		return err
 	}
-	if n, err := t.affected(t.q.orderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
+	if n, err := t.affected(t.q.OrderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
 		return cmp.Or(err, errOvertaken)
 	}
 	item.Run = p.run
 	owner := cmp.Or(reservation, order)      // of the rows of units
 	if buyer != "" && !way(mode).Unlimited { // he may buy again, whatever becomes of the units
-		if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
+		if err := t.exec(t.q.BuyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
 			return err
 		}
 	}
 	switch {
 	case !restock && p.way == WayUnits:
-		return t.exec(t.q.unitsWriteOff, item.ProductID, owner)
+		return t.exec(t.q.UnitsWriteOff, item.ProductID, owner)
 	case !restock:
 		return nil
 	}

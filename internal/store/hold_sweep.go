@@ -62,7 +62,7 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 	place := []any{after.Micros, after.Micros, after.ID, atMost}
 	var b swept
 	if s.MySQL() && !s.waits.Load() {
-		b, err = w.batch(ctx, true, s.q.holdDue, place...)
+		b, err = w.batch(ctx, true, s.q.HoldDue, place...)
 		var my *mysql.MySQLError
 		if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6
 			s.waits.Store(true)
@@ -86,7 +86,7 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 // parts of it; a part that another was first to lock is empty by the time that it is free. SQLite has one writer, so a
 // transaction begins only if something is due.
 func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
-	query := strings.TrimSuffix(w.q.holdDue, " FOR UPDATE SKIP LOCKED")
+	query := strings.TrimSuffix(w.q.HoldDue, " FOR UPDATE SKIP LOCKED")
 	all.due, err = scanRows(w.db.WithContext(ctx).Raw(query, place...),
 		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
 	if err != nil || len(all.due) == 0 {
@@ -103,7 +103,7 @@ func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
 
 // dueOf is the statement that locks those of n reservations that are held.
 func (w *sweep) dueOf(n int) string {
-	query := list(w.q.holdDueOf, n)
+	query := list(w.q.HoldDueOf, n)
 	if w.waits.Load() {
 		query = strings.TrimSuffix(query, " SKIP LOCKED")
 	}
@@ -165,7 +165,7 @@ func (w *sweep) refused(err error) bool {
 // read reads locked reservations with their items and the time.
 func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedHold, err error) {
 	ids := idsOf(due, func(d Due) any { return d.ID })
-	err = tx.each(list(w.q.holdsItems, len(ids)), ids, func(rows *sql.Rows) error {
+	err = tx.each(list(w.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
 		h, i, run := lockedHold{was: ledger.Held}, ledger.HoldItem{}, int64(0)
 		err := rows.Scan(&h.ID, &h.Mode, &h.Buyer, &h.State, &h.ExpiresMicros, &i.ProductID, &i.Quantity, &i.Run, &run,
 			&h.now)
@@ -215,7 +215,7 @@ func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*
 		return holds, nil, nil
 	}
 	ids := idsOf(slices.Sorted(maps.Keys(at)), func(product int64) any { return product })
-	open, err := scanRows(w.db.WithContext(ctx).Raw(list(w.q.productsFree, len(ids)), ids...),
+	open, err := scanRows(w.db.WithContext(ctx).Raw(list(w.q.ProductsFree, len(ids)), ids...),
 		func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
 	for _, product := range open {
 		at[product] = true
@@ -245,13 +245,13 @@ func (t *Tx) endAll(holds []*lockedHold, replica string) error {
 		if len(ids) == 0 {
 			continue
 		}
-		n, err := t.affected(list(t.q.holdsMove, len(ids)), slices.Concat([]any{to, now}, ids, []any{now})...)
+		n, err := t.affected(list(t.q.HoldsMove, len(ids)), slices.Concat([]any{to, now}, ids, []any{now})...)
 		if err != nil || n != int64(len(ids)) {
 			return cmp.Or(err, errOvertaken)
 		}
 	}
 	if len(events) > 0 {
-		t.later(tuples(t.q.holdsEvents, len(events)/6), events...)
+		t.later(tuples(t.q.HoldsEvents, len(events)/6), events...)
 	}
 	return t.release(holds...)
 }
@@ -266,7 +266,7 @@ func (t *Tx) giveToBuyers(product, run int64, units map[string]int64) {
 		cases, names = append(cases, buyer, units[buyer]), append(names, buyer)
 	}
 	const one = " WHEN ? THEN ?"
-	query := strings.Replace(t.q.buyersGive, one, strings.Repeat(one, len(units)), 1)
+	query := strings.Replace(t.q.BuyersGive, one, strings.Repeat(one, len(units)), 1)
 	t.later(list(query, len(units)), slices.Concat(cases, []any{product, run}, names)...)
 }
 
@@ -282,10 +282,10 @@ func (w *sweep) stamp(ctx context.Context, ended []*lockedHold) error {
 		return nil
 	}
 	db := w.db.WithContext(ctx)
-	if err := db.Raw(w.q.clock).Row().Scan(&args[0]); err != nil {
+	if err := db.Raw(w.q.Clock).Row().Scan(&args[0]); err != nil {
 		return statementError(err)
 	}
-	return commitError(db.Exec(list(w.q.holdCertain, len(args)-1), args...).Error)
+	return commitError(db.Exec(list(w.q.HoldCertain, len(args)-1), args...).Error)
 }
 
 // apart ends reservations product by product, each in a transaction that waits for the product's row. A product whose
@@ -338,10 +338,10 @@ func (w *sweep) halves(ctx context.Context, ids []any) error {
 func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 	var now, oldest int64
 	db := s.db.WithContext(ctx)
-	if err := db.Raw(s.q.clock).Row().Scan(&now); err != nil {
+	if err := db.Raw(s.q.Clock).Row().Scan(&now); err != nil {
 		return 0, statementError(err)
 	}
-	if err := db.Raw(s.q.holdOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
+	if err := db.Raw(s.q.HoldOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
 		return 0, statementError(err)
 	}
 	return time.Duration(now-oldest) * time.Microsecond, nil
@@ -379,19 +379,19 @@ func (s *SQL) purgeHolds(ctx context.Context, state ledger.HoldState, place Due,
 	next = place
 	err = s.TripTx(ctx, func(tx *Tx) error {
 		var ids []any
-		err := tx.each(tx.q.holdsEnded, []any{state, ago, place.Micros, place.Micros, place.ID, longAgo, ledger.HoldsPage},
+		err := tx.each(tx.q.HoldsEnded, []any{state, ago, place.Micros, place.Micros, place.ID, longAgo, ledger.HoldsPage},
 			func(rows *sql.Rows) error {
 				err := rows.Scan(&next.ID, &next.Micros)
 				ids = append(ids, next.ID)
 				return err
 			})
 		if more = len(ids) == ledger.HoldsPage; err == nil && len(ids) > 0 {
-			ids, err = tx.ids(list(tx.q.holdsUnchanged, len(ids)), append([]any{ago}, ids...)...)
+			ids, err = tx.ids(list(tx.q.HoldsUnchanged, len(ids)), append([]any{ago}, ids...)...)
 		}
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgeHolds} {
+		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeHolds} {
 			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil

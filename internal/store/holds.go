@@ -15,7 +15,7 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 		return h, ErrPosition
 	}
 	err = s.view(ctx, func(v *sqlView) error {
-		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&v.now); err != nil {
+		if err := v.conn.QueryRowContext(v.ctx, v.q.Clock).Scan(&v.now); err != nil {
 			return statementError(err)
 		}
 		h = ledger.Holds{AsOfMicros: v.now, BuyerUnits: map[string]int64{}}
@@ -27,7 +27,7 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 			h.Initial, h.Stock, h.WrittenOff, h.Held, h.Overdue = f.Initial, f.Stock, f.WrittenOff, f.Held, v.overdue
 			h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
 		}
-		err := v.conn.QueryRowContext(v.ctx, v.q.holdRules, product).Scan(&h.Run, &h.PerBuyer)
+		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
@@ -48,7 +48,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 		r.Items = []ledger.HoldItem{item}
 		h.Rows = append(h.Rows, r)
 		return err
-	}, v.q.holdsPage, product, h.Run, after, ledger.HoldsPage)
+	}, v.q.HoldsPage, product, h.Run, after, ledger.HoldsPage)
 	if err == nil && after == "" {
 		err = each(v, func(rows *sql.Rows) error {
 			var buyer string
@@ -56,7 +56,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 			err := rows.Scan(&buyer, &units)
 			h.BuyerUnits[buyer] = units
 			return err
-		}, v.q.buyersOf, product, h.Run)
+		}, v.q.BuyersOf, product, h.Run)
 	}
 	if err != nil || len(h.Rows) == 0 {
 		return err
@@ -72,7 +72,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 			at[e.HoldID].Events = append(at[e.HoldID].Events, e)
 		}
 		return err
-	}, list(v.q.holdEventsOf, len(ids)), ids...)
+	}, list(v.q.HoldEventsOf, len(ids)), ids...)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 			at[p.HoldID].Payments = append(at[p.HoldID].Payments, p)
 		}
 		return err
-	}, list(v.q.holdPaymentsOf, len(ids)), ids...)
+	}, list(v.q.HoldPaymentsOf, len(ids)), ids...)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 			at[id].Orders = append(at[id].Orders, o)
 		}
 		return err
-	}, list(v.q.holdOrdersOf, len(ids)), append([]any{product}, ids...)...)
+	}, list(v.q.HoldOrdersOf, len(ids)), append([]any{product}, ids...)...)
 }
 
 // each calls scan for every row of a query.

@@ -28,7 +28,7 @@ const lookLimit = 5 * time.Second
 func (s *SQL) look(product int64, l *look) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
-	err := s.db.WithContext(ctx).Raw(s.q.look, product).Row().Scan(&l.stock)
+	err := s.db.WithContext(ctx).Raw(s.q.Look, product).Row().Scan(&l.stock)
 	if l.there = err == nil; !errors.Is(err, sql.ErrNoRows) {
 		l.err = statementError(err)
 	}

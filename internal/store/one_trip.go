@@ -62,7 +62,7 @@ func (s *SQL) SellInOneTrip(ctx context.Context, o ledger.Order) (remaining int6
 		}
 		var taken, left []int64 // rows, and the values of LAST_INSERT_ID, by statement
 		_ = c.Raw(func(conn any) error {
-			taken, left, err = execAll(ctx, conn, s.q.sellInOneTrip, args)
+			taken, left, err = execAll(ctx, conn, s.q.SellInOneTrip, args)
 			if err != nil {
 				return driver.ErrBadConn // have it closed
 			}

@@ -70,7 +70,7 @@ func (s *SQL) PurgeRefusals(ctx context.Context, keep time.Duration) (int64, err
 		keep = keepRefusals
 	}
 	var surplus int64 // when the newest of those beyond 50,000 was made; 0 = there are none
-	err := s.db.WithContext(ctx).Raw(s.q.surplusKeys, http.StatusConflict, mostRefusals).Scan(&surplus).Error
+	err := s.db.WithContext(ctx).Raw(s.q.SurplusKeys, http.StatusConflict, mostRefusals).Scan(&surplus).Error
 	if err != nil {
 		return 0, statementError(err)
 	}
@@ -84,13 +84,13 @@ func (s *SQL) PurgeRefusals(ctx context.Context, keep time.Duration) (int64, err
 func (s *SQL) purge(ctx context.Context, status int, before int64) (gone int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	query := s.db.WithContext(ctx).Raw(s.q.oldKeys, status, before, purgeBatch)
+	query := s.db.WithContext(ctx).Raw(s.q.OldKeys, status, before, purgeBatch)
 	old, err := scanRows(query, func(rows *sql.Rows, key *any) error { return rows.Scan(key) })
 	if err != nil || len(old) == 0 {
 		return 0, false, err
 	}
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
-		gone, err = tx.affected(list(s.q.purgeKeys, len(old)), append(old, before)...)
+		gone, err = tx.affected(list(s.q.PurgeKeys, len(old)), append(old, before)...)
 		return err
 	})
 	if err != nil {

@@ -27,9 +27,9 @@ const longestWait = 29 * time.Second
 // the server does not notice while the statement waits, so every statement that gave up would stay in the row's queue.
 // innodb_lock_wait_timeout has whole seconds and would remain set in the session.
 func (t *Tx) ReadForUpdate(ctx context.Context, product int64, wait time.Duration) (Row, error) {
-	query, args := t.q.readNowait, []any{product}
+	query, args := t.q.ReadForUpdateNowait, []any{product}
 	if ms := (min(wait, t.rowWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit
-		query, args = t.q.readForUpdate, []any{float64(ms) / 1000, ms, product}
+		query, args = t.q.ReadForUpdate, []any{float64(ms) / 1000, ms, product}
 	}
 	row, err := readRow(t.conn.QueryRowContext(ctx, query, args...), product)
 	switch {

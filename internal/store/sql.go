@@ -66,12 +66,12 @@ type Row struct {
 
 // Read reads the row of a product that is not segmented, without a lock.
 func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
-	return readRow(s.db.WithContext(ctx).Raw(s.q.read, product).Row(), product)
+	return readRow(s.db.WithContext(ctx).Raw(s.q.Read, product).Row(), product)
 }
 
 // Run returns the name of the time since the stock of a product was set, by [SQL.Reset]. It is above 0.
 func (s *SQL) Run(ctx context.Context, product int64) (run int64, err error) {
-	err = s.db.WithContext(ctx).Raw(s.q.readRun, product).Row().Scan(&run)
+	err = s.db.WithContext(ctx).Raw(s.q.ReadRun, product).Row().Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
@@ -177,23 +177,23 @@ func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, r
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 			// The buyers come before the row, as in a hold.
-			if err := tx.exec(s.q.deleteBuyers, product); err != nil {
+			if err := tx.exec(s.q.DeleteBuyers, product); err != nil {
 				return err
 			}
 			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after.
 			run := newRun()
-			err := tx.exec(s.q.reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
+			err := tx.exec(s.q.Reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
 			if err != nil {
 				return err
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
-			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders} {
+			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}
 			}
 			for _, key := range locks {
-				if err := tx.exec(s.q.deleteLock, []byte(key)); err != nil {
+				if err := tx.exec(s.q.DeleteLock, []byte(key)); err != nil {
 					return err
 				}
 			}
@@ -202,7 +202,7 @@ func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, r
 					return err
 				}
 			}
-			return tx.exec(s.q.unitsOld, product, run)
+			return tx.exec(s.q.UnitsOld, product, run)
 		})
 	})
 }
@@ -214,7 +214,7 @@ func (t *Tx) makeUnits(product, run, n int64) error {
 		for ; at < n && len(args) < 3000; at++ {
 			args = append(args, product, run, at+1)
 		}
-		query := t.q.unitsInsert + strings.Repeat(", (?, ?, ?)", len(args)/3-1)
+		query := t.q.UnitsInsert + strings.Repeat(", (?, ?, ?)", len(args)/3-1)
 		if err := t.exec(query, args...); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
 	var f ledger.Facts
 	db := s.db.WithContext(ctx)
-	err := scanFacts(db.Raw(s.q.facts, product).Row(), &f)
+	err := scanFacts(db.Raw(s.q.Facts, product).Row(), &f)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
@@ -253,9 +253,9 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Fac
 func (q *queries) count(product int64, f *ledger.Facts, row func(query string, args ...any) *sql.Row) error {
 	switch f.Way {
 	case WayCounted:
-		return row(q.holdFree, product, f.Run).Scan(&f.Stock)
+		return row(q.HoldFree, product, f.Run).Scan(&f.Stock)
 	case WayUnits:
-		return row(q.unitsFree, product, f.Run).Scan(&f.Stock)
+		return row(q.UnitsFree, product, f.Run).Scan(&f.Stock)
 	}
 	return nil
 }
@@ -267,11 +267,11 @@ func scanFacts(row *sql.Row, f *ledger.Facts) error {
 }
 
 func (s *SQL) orders(db *gorm.DB, product int64) ([]ledger.Order, error) {
-	return scanRows(db.Raw(s.q.orders, product), scanOrder)
+	return scanRows(db.Raw(s.q.Orders, product), scanOrder)
 }
 
 func (s *SQL) keys(db *gorm.DB, product int64) ([]ledger.KeyRow, error) {
-	return scanRows(db.Raw(s.q.keys, product, product), scanKey)
+	return scanRows(db.Raw(s.q.Keys, product, product), scanKey)
 }
 
 func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error) {

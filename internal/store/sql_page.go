@@ -39,13 +39,13 @@ func (s *SQL) Scan(ctx context.Context, product int64, body func(*ledger.Snapsho
 		}
 		snap := &ledger.Snapshot{Facts: f}
 		snap.Orders = func(each func([]ledger.Order) error) error {
-			return eachRow(v, scanOrder, each, s.q.ordersOf, product)
+			return eachRow(v, scanOrder, each, s.q.OrdersOf, product)
 		}
 		snap.Keys = func(each func([]ledger.KeyRow) error) error {
-			if err := eachRow(v, scanKey, each, s.q.keysOf, product); err != nil {
+			if err := eachRow(v, scanKey, each, s.q.KeysOf, product); err != nil {
 				return err
 			}
-			return eachRow(v, scanKey, each, s.q.cartKeysOf, product)
+			return eachRow(v, scanKey, each, s.q.CartKeysOf, product)
 		}
 		return body(snap)
 	})
@@ -83,11 +83,11 @@ func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 
 // facts reads a product without its rows, the position before its first row, and that of its last.
 func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err error) {
-	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
+	row := v.conn.QueryRowContext(v.ctx, v.q.Facts, product)
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
 	if err == nil || unknown {
-		err = v.conn.QueryRowContext(v.ctx, v.q.totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff,
+		err = v.conn.QueryRowContext(v.ctx, v.q.Totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff,
 			&f.Restocked, &p.Order, &p.Until)
 	}
 	switch {
@@ -109,7 +109,7 @@ func (v *sqlView) held(product int64, f *ledger.Facts) error {
 	if err := v.q.count(product, f, row); err != nil {
 		return err
 	}
-	err := row(v.q.holdsOf, v.now, product, product).Scan(&f.Held, &v.overdue, &f.Released)
+	err := row(v.q.HoldsOf, v.now, product, product).Scan(&f.Held, &v.overdue, &f.Released)
 	f.Released = f.Released || f.Restocked > 0
 	return err
 }
@@ -132,7 +132,7 @@ func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledg
 	}, func(batch []ledger.Order) error {
 		f.Orders = append(f.Orders, batch...)
 		return nil
-	}, v.q.ordersPage, product, from, p.Until, want.Orders)
+	}, v.q.OrdersPage, product, from, p.Until, want.Orders)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledg
 		return eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
 			f.Keys = append(f.Keys, batch...)
 			return nil
-		}, v.q.cartKeysPage, product, from, last)
+		}, v.q.CartKeysPage, product, from, last)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger
 	err := eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
 		f.Keys = append(f.Keys, batch...)
 		return nil
-	}, v.q.keysPage, product, after, want)
+	}, v.q.KeysPage, product, after, want)
 	if p.NoKeys = len(f.Keys) < want; len(f.Keys) > 0 {
 		p.Key = f.Keys[len(f.Keys)-1].Key
 	}

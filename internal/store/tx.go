@@ -35,13 +35,13 @@ type conn interface {
 
 // Read reads the row of a product that is not segmented, without a lock.
 func (t *Tx) Read(product int64) (Row, error) {
-	return readRow(t.conn.QueryRowContext(t.ctx, t.q.read, product), product)
+	return readRow(t.conn.QueryRowContext(t.ctx, t.q.Read, product), product)
 }
 
 // Set writes the count absolutely, whatever it is now; but not over units that may come back, see
 // [ErrHoldsUnsupported].
 func (t *Tx) Set(product, stock int64) error {
-	n, err := t.affected(t.q.set, stock, product)
+	n, err := t.affected(t.q.Set, stock, product)
 	if err == nil && n == 0 {
 		err = t.RefuseHeld(product)
 	}
@@ -60,13 +60,13 @@ func (t *Tx) RefuseHeld(product int64) error {
 // Take subtracts quantity if the stock suffices, in one statement, and returns the remaining stock. ok is false if the
 // stock does not suffice, or the product is unknown or segmented.
 func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
-	return t.take(t.q.take, quantity, product, quantity)
+	return t.take(t.q.Take, quantity, product, quantity)
 }
 
 // TakeOfRun is Take for requests from a log: only while the product is still in the given run, see [SQL.Run], and if no
 // units of it were held. From then on none can be.
 func (t *Tx) TakeOfRun(product, quantity, run int64) (remaining int64, ok bool, err error) {
-	return t.take(t.q.takeOfRun, quantity, product, quantity, run)
+	return t.take(t.q.TakeOfRun, quantity, product, quantity, run)
 }
 
 func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err error) {
@@ -94,7 +94,7 @@ func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err erro
 // TakeAt subtracts quantity and raises lease_seq, if the row is unchanged since leaseSeq was read and the stock
 // suffices.
 func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err error) {
-	n, err := t.affected(t.q.takeAt, quantity, product, leaseSeq, quantity)
+	n, err := t.affected(t.q.TakeAt, quantity, product, leaseSeq, quantity)
 	return n > 0, err
 }
 
@@ -106,14 +106,14 @@ func (t *Tx) RollbackToSavepoint() error { return t.exec("ROLLBACK TO SAVEPOINT 
 
 // SetVersion writes the count absolutely if nobody has written since version was read.
 func (t *Tx) SetVersion(product, stock int64, version uint64) (ok bool, err error) {
-	n, err := t.affected(t.q.setVersion, stock, product, version)
+	n, err := t.affected(t.q.SetVersion, stock, product, version)
 	return n > 0, err
 }
 
 // SetUpdated writes the count absolutely if the row's time is still the one that was read. It changes once a second at
 // most.
 func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err error) {
-	n, err := t.affected(t.q.setUpdated, stock, product, updatedAt)
+	n, err := t.affected(t.q.SetUpdated, stock, product, updatedAt)
 	if err == nil && n == 0 {
 		err = t.RefuseHeld(product)
 	}
@@ -122,7 +122,7 @@ func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err er
 
 // InsertOrder adds an order.
 func (t *Tx) InsertOrder(o ledger.Order) error {
-	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence,
+	return t.exec(t.q.InsertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence,
 		o.CreatedMicros)
 }
 
@@ -130,11 +130,11 @@ func (t *Tx) InsertOrder(o ledger.Order) error {
 // blocks in its own ClaimKey. If the key was not new, its first answer is returned.
 func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool,
 	earlier idempotency.Record, err error) {
-	n, err := t.affected(t.q.claimKey, key, product, fingerprint, micros)
+	n, err := t.affected(t.q.ClaimKey, key, product, fingerprint, micros)
 	if err != nil || n > 0 {
 		return n > 0, idempotency.Record{}, err
 	}
-	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body,
+	err = t.conn.QueryRowContext(t.ctx, t.q.ReadKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body,
 		&earlier.Mode)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, earlier, fmt.Errorf("%w: the key's row vanished", ErrConflict)
@@ -144,7 +144,7 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 
 // KeepAnswer stores the answer under a claimed key.
 func (t *Tx) KeepAnswer(key []byte, a idempotency.Record) error {
-	return t.exec(t.q.keepAnswer, a.Status, a.Body, a.Mode, key)
+	return t.exec(t.q.KeepAnswer, a.Status, a.Body, a.Mode, key)
 }
 
 // each has scan read each row of a query; of a packet of several, one scan reads the rows of each.
