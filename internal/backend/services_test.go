@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -76,7 +77,7 @@ func TestPurges(t *testing.T) {
 		testkit.NoError(t, "both are purged", func() error {
 			left, errR := s.Client.HKeys(ctx, answers).Result()
 			old, errO := s.Client.Exists(ctx, older).Result()
-			f, errQ := s.SQL.Facts(ctx, 1, true)
+			f, _, errQ := s.SQL.Snapshot(ctx, 1, ledger.Want{Keys: 1})
 			err := errors.Join(errR, errO, errQ)
 			if err == nil && len(left) == 1 && old+int64(len(f.Keys)) == 0 { // the name of the run stays
 				return nil

@@ -123,7 +123,9 @@ func (s *Shop) freeRedlock(ctx context.Context, product int64) {
 
 // Product reads the stock of a product from every configured store; stock.ErrUnknownProduct when none of them has it.
 func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
-	l, err := s.ledger(ctx, id, false)
+	l, err := within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
+		return s.collect(id, func(_ stock.Store, r reader) (ledger.Facts, error) { return r.Facts(ctx, id) })
+	})
 	if err != nil {
 		return Product{}, err
 	}
@@ -171,21 +173,9 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	return err
 }
 
-// Ledger reads all rows of a product in all stores at once; stock.ErrUnknownProduct when no store has it. Use it for
-// products with few orders; [Shop.Page] and [Shop.Audit] serve any.
-func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
-	return s.ledger(ctx, id, true)
-}
-
-func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
-	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
-		return s.collect(id, func(_ stock.Store, r reader) (ledger.Facts, error) { return r.Facts(ctx, id, orders) })
-	})
-}
-
 // reader is the reading half of a store.
 type reader interface {
-	Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error)
+	Facts(ctx context.Context, product int64) (ledger.Facts, error)
 	Snapshot(ctx context.Context, product int64, want ledger.Want) (ledger.Facts, ledger.Position, error)
 	Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (ledger.Facts, ledger.Position, error)
 	Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error

@@ -289,16 +289,16 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 	set := opened(t, backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: e.SQL, Conns: 2})
 	b := on(set, "")
 	b.Lockers.Engine = engine(t, set, handoff.Options{})
-	shop := open(t, b)
-	l, err := shop.Ledger(t.Context(), product)
+	s := open(t, b)
+	l, err := s.Page(t.Context(), product, shop.Page{Limit: 1})
 	if err != nil || !errors.Is(l.Unavailable[stock.Redis], stock.ErrUnavailable) || l.Facts[stock.SQL].Stock != 5 {
-		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
+		t.Errorf("Page() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
 	}
 	for mode, want := range map[string]error{
 		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "handoff": stock.ErrLockUnavailable,
 		"idempotent": nil, "lease-seq": nil,
 	} {
-		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
+		if _, err := s.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
 			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)
 		}
 	}

@@ -56,10 +56,10 @@ func TestRedisKeyOfAnotherProduct(t *testing.T) {
 		if again, err := r.Sell(t.Context(), of("one", sale("c", "k", 1))); err != nil || !again.Earlier {
 			t.Errorf("Sell() again = %+v, %v, want the earlier answer", again, err)
 		}
-		if f, err := r.Facts(t.Context(), 2, true); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
+		if f, err := whole(t, r, 2); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
 			t.Errorf("Facts() of the other product = %+v, %v, want it untouched", f, err)
 		}
-		if f, err := r.Facts(t.Context(), 1, true); err != nil || f.Stock != 4 || len(f.Orders) != 1 {
+		if f, err := whole(t, r, 1); err != nil || f.Stock != 4 || len(f.Orders) != 1 {
 			t.Errorf("Facts() of the product = %+v, %v, want one order", f, err)
 		}
 		// this frees the key: the remaining claim is void, but on a cluster it may be that of a sale in flight
@@ -109,7 +109,7 @@ func TestRedisVoidClaimIsClaimedAgain(t *testing.T) {
 		if h.meanwhile != nil {
 			t.Error("the answer of the product that has the claim was not looked up")
 		}
-		if f, err := r.Facts(t.Context(), 2, true); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
+		if f, err := whole(t, r, 2); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
 			t.Errorf("Facts() of the other product = %+v, %v, want it untouched: the key was used", f, err)
 		}
 		if busy := claimed(err, 1); !busy && (err != nil || !got.Earlier ||
@@ -272,7 +272,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	_, err = r.Add(t.Context(), 3, -1)
 	testkit.IsError(t, err, store.ErrUnavailable, "Add(-1), which takes")
 	reset(t, r, 3, 7, 2) // nothing to free: it must work all the same
-	if f, err := r.Facts(t.Context(), 3, true); err != nil || f.Stock != 7 || f.Initial != 7 {
+	if f, err := whole(t, r, 3); err != nil || f.Stock != 7 || f.Initial != 7 {
 		t.Errorf("Facts() = %+v, %v, want 7 units", f, err)
 	}
 	reset(t, r, 2, 5, 0)
@@ -282,7 +282,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 			break
 		}
 	}
-	if f, ferr := r.Facts(t.Context(), 2, true); err != nil || ferr != nil || f.Stock != 4 || len(f.Orders) != 1 {
+	if f, ferr := whole(t, r, 2); err != nil || ferr != nil || f.Stock != 4 || len(f.Orders) != 1 {
 		t.Errorf("a minute after the reset Sell() = %v and Facts() = %+v, %v, want a sale, and one order", err, f, ferr)
 	}
 }

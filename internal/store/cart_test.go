@@ -50,7 +50,7 @@ var anyOrder = cmpopts.SortSlices(func(a, b string) bool { return a < b })
 // keysOf returns the keys in a product's ledger, and those on its orders.
 func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string) {
 	t.Helper()
-	f, err := s.Facts(t.Context(), product, true)
+	f, err := whole(t, s, product)
 	testkit.Mustf(t, err, "Facts(%d)", product)
 	for _, k := range f.Keys {
 		stored = append(stored, string(k.Key))
@@ -180,9 +180,6 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	}); err != nil {
 		t.Errorf("Scan(%d) = %v", product, err)
 	}
-	f, err := s.Facts(t.Context(), product, true)
-	testkit.Is(t, err, nil, "Facts(%d)", product)
-	read("facts", f.Keys)
 	return all
 }
 

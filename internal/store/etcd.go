@@ -109,26 +109,15 @@ func (e *Etcd) ResetTo(ctx context.Context, product, stock int64, segments int, 
 	return etcdWriteError(err)
 }
 
-// Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction:
-// the count and the orders are of one moment.
-func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
+// Facts reads the counts of a product.
+func (e *Etcd) Facts(ctx context.Context, product int64) (ledger.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	reads := e.askFacts(product)
-	if orders {
-		oldestFirst := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
-		reads = append(reads, clientv3.OpGet(e.orderPrefix(product), clientv3.WithPrefix(), oldestFirst))
-	}
-	res, err := e.c.Txn(ctx).Then(reads...).Commit()
+	res, err := e.c.Txn(ctx).Then(e.askFacts(product)...).Commit()
 	if err != nil {
 		return ledger.Facts{}, etcdReadError(err)
 	}
-	f, err := etcdFacts(res, product)
-	if err != nil || !orders {
-		return f, err
-	}
-	f.Orders, err = etcdOrders(res.Responses[2].GetResponseRange().Kvs)
-	return f, err
+	return etcdFacts(res, product)
 }
 
 // askFacts are the reads whose answers etcdFacts decodes.

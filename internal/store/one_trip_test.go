@@ -51,7 +51,7 @@ func TestSellInOneTrip(t *testing.T) {
 		t.Error("no answer was lost")
 	}
 	sells("h", 1, 1, 4, true, nil)
-	f, err := near.Facts(t.Context(), 1, true)
+	f, err := whole(t, near, 1)
 	testkit.Must(t, err)
 	ids := ""
 	for _, o := range f.Orders {

@@ -49,7 +49,7 @@ func TestPurgeRedis(t *testing.T) {
 		s.Client.Del(t.Context(), claim) // as if it had expired
 		testkit.Until(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
 		testkit.Until(t, "purged answer", func() bool { purge(); return purged > 0 })
-		f, err := r.Facts(t.Context(), 1, true)
+		f, err := whole(t, r, 1)
 		if err != nil || f.Stock != 3 || len(f.Orders) != 2 {
 			t.Errorf("Facts() = %+v, %v, want two sales", f, err)
 		}
@@ -122,7 +122,7 @@ func TestPurgeSQL(t *testing.T) {
 		if n := <-gone + <-gone + <-gone; n != old {
 			t.Errorf("%d keys were purged, want %d", n, old)
 		}
-		f, err := s.Facts(t.Context(), 1, true)
+		f, err := whole(t, s, 1)
 		if err != nil || len(f.Orders) != old+young || len(f.Keys) != young {
 			t.Errorf("%d orders and %d keys, %v, want %d and %d", len(f.Orders), len(f.Keys), err, old+young, young)
 		}
@@ -220,7 +220,7 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 		purging.Wait()
 		_, err := s.Purge(t.Context(), time.Nanosecond)
 		testkit.Must(t, err)
-		f, err := s.Facts(t.Context(), 1, true)
+		f, err := whole(t, s, 1)
 		if err != nil || f.Stock != 0 || len(f.Orders) != clients*each || len(f.Keys) != 0 {
 			t.Errorf("%d left, %d orders, %d keys, %v, want 0, %d and 0", f.Stock, len(f.Orders), len(f.Keys), err, clients*each)
 		}

@@ -16,7 +16,7 @@ var sqlFiles embed.FS
 // differ. A field has the statement of its name.
 type queries struct {
 	Read, Facts, Set, Take, TakeAt, SetVersion, SetUpdated              string
-	InsertOrder, Orders, Keys, ClaimKey, ReadKey, KeepAnswer            string
+	InsertOrder, ClaimKey, ReadKey, KeepAnswer                          string
 	Reset, DeleteOrders, DeleteKeys, DeleteCartKeys, UnkeyCarts         string
 	DeleteBuyers, DeleteLock, SetFenced, RaiseFence, RaiseFenceStrictly string
 	ReadForUpdate, ReadForUpdateNowait                                  string // MySQL only

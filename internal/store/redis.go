@@ -287,66 +287,50 @@ func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 	return n, nil
 }
 
-// Facts reads all that Redis holds on a product; orders says whether to include the orders.
-func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
-	counts, split, err := r.Segments(ctx, product)
-	switch {
-	case errors.Is(err, ErrUnknownProduct):
-		err = r.missing(ctx, product, err)
-	case errors.Is(err, ErrOtherWay), errors.Is(err, ErrHoldsUnsupported):
-		counts, err = r.readLimited(ctx, product)
-	}
-	if err != nil {
-		return ledger.Facts{}, err
-	}
-	initial, err := r.c.Get(ctx, r.key("initial", product)).Int64()
-	if errors.Is(err, redis.Nil) {
-		return ledger.Facts{}, fmt.Errorf("%w: product %d has a count, and no initial one", ErrUnavailable, product)
-	}
+// Facts reads the counts of a product, those of its segments after the others.
+func (r *Redis) Facts(ctx context.Context, product int64) (ledger.Facts, error) {
+	v, err := r.c.MGet(ctx, r.key("stock", product), r.key("initial", product)).Result()
 	if err != nil {
 		return ledger.Facts{}, readError(err, product)
 	}
-	f := ledger.Facts{Initial: initial}
-	for _, n := range counts {
-		f.Stock += n
+	f, split, err := counts(product, v[0], v[1], false)
+	if err != nil || split == 0 {
+		return f, err
 	}
-	if split {
-		f.Segments = counts
-	}
-	if orders {
-		f.Orders, err = r.orders(ctx, product)
-	}
+	f.Segments, err = r.readSegments(ctx, product, split)
+	f.Stock = sum(f.Segments)
 	return f, err
 }
 
-// readLimited reads the count of a product with a limit per buyer.
-func (r *Redis) readLimited(ctx context.Context, product int64) ([]int64, error) {
-	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
-	if err != nil {
-		return nil, readError(err, product)
-	}
-	n, err := parseCount(withoutLimit(v), product)
-	return []int64{n}, err
-}
-
-// missing returns unknown, the error of a product without a count, unless the count was lost.
-func (r *Redis) missing(ctx context.Context, product int64, unknown error) error {
-	v, err := r.c.MGet(ctx, r.key("stock", product), r.key("initial", product)).Result()
+// counts decodes what Redis keeps as the count of a product and as its initial one, nil = nothing; more says that it
+// has something else of the product. split is the number of its segments, whose sum is the stock; 0 = it has none.
+func counts(product int64, stock, initial any, more bool) (f ledger.Facts, split int, err error) {
+	count, there := stock.(string)
 	switch {
-	case err != nil:
-		return readError(err, product)
-	case v[0] == nil && v[1] != nil:
-		return countLost("redis", product)
+	case !there && (more || initial != nil):
+		return f, 0, countLost("redis", product)
+	case !there:
+		return f, 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
-	return unknown
+	if f.Initial, err = number(initial); err != nil {
+		return f, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
+	}
+	mark, isSplit := strings.CutPrefix(count, segmentedMark)
+	if !isSplit {
+		f.Stock, err = parseCount(withoutLimit(count), product)
+		return f, 0, err
+	}
+	if split, err = strconv.Atoi(mark); err != nil {
+		err = fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, count)
+	}
+	return f, split, err
 }
 
-func (r *Redis) orders(ctx context.Context, product int64) ([]ledger.Order, error) {
-	rows, err := r.c.LRange(ctx, r.key("orders", product), 0, -1).Result()
-	if err != nil {
-		return nil, readError(err, product)
+func sum(segments []int64) (n int64) {
+	for _, s := range segments {
+		n += s
 	}
-	return r.decodeOrders(ctx, rows, product)
+	return n
 }
 
 // readError maps an error of a read: nothing was changed.

@@ -196,28 +196,13 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	} else if err != nil {
 		return v, 0, err
 	}
-	if s.stock == nil {
-		if s.initial != nil || s.length > 0 {
-			return v, 0, countLost("redis", product)
-		}
-		return v, 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
-	}
-	if v.Initial, err = number(s.initial); err != nil {
-		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
+	if v.Facts, split, err = counts(product, s.stock, s.initial, s.length > 0); err != nil {
+		return v, 0, err
 	}
 	v.end, v.rows, v.last, v.held = s.length, s.rows, s.last, s.held
 	v.Held, v.WrittenOff, v.Restocked = s.held.held, s.held.writtenOff, s.held.restocked
 	v.Released = s.held.changes > 0
-	stock, _ := s.stock.(string)
-	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
-	if !isSplit {
-		v.Stock, err = parseCount(withoutLimit(stock), product)
-		return v, 0, err
-	}
-	if split, err = strconv.Atoi(mark); err != nil {
-		return v, 0, fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, stock)
-	}
-	if split != segments {
+	if split == 0 || split != segments {
 		return v, split, nil
 	}
 	if together == segments {
@@ -225,8 +210,6 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	} else {
 		v.Segments, err = r.readSegments(ctx, product, segments)
 	}
-	for _, n := range v.Segments {
-		v.Stock += n
-	}
+	v.Stock = sum(v.Segments)
 	return v, split, err
 }

@@ -72,14 +72,7 @@ func TestRedisReadsWhatItWrote(t *testing.T) {
 		for _, o := range []ledger.Order{a, b} {
 			testkit.Is(t, r.Append(t.Context(), o), nil, "Append()")
 		}
-		got, err := r.Facts(t.Context(), 1, true)
-		want := ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("Facts(): %v (-want +got):\n%s", err, diff)
-		}
-		if got, err := r.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
-			t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
-		}
+		wantFacts(t, r, 1, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}, "after the writes")
 	})
 }
 
@@ -100,7 +93,7 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 			}
 			_, err = r.Read(t.Context(), 1)
 			testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
-			f, err := r.Facts(t.Context(), 1, false)
+			f, err := r.Facts(t.Context(), 1)
 			if err != nil || f.Initial != c.stock || f.Stock != c.stock || !cmp.Equal(f.Segments, c.want) {
 				t.Errorf("Facts() = %+v, %v, want %d in %v", f, err, c.stock, c.want)
 			}
@@ -185,10 +178,10 @@ func TestRedisDamagedData(t *testing.T) {
 		} {
 			reset(t, r, 1, 8, 2)
 			damage(t.Context(), s.Client, s.Prefix)
-			_, err := r.Facts(t.Context(), 1, true)
+			_, err := whole(t, r, 1)
 			testkit.IsError(t, err, store.ErrUnavailable, "%s: Facts()", name)
 			reset(t, r, 1, 8, 2)
-			_, err = r.Facts(t.Context(), 1, true)
+			_, err = whole(t, r, 1)
 			testkit.Is(t, err, nil, "%s: Facts() after a reset", name)
 		}
 	})
@@ -238,10 +231,7 @@ func TestRedisLostReply(t *testing.T) {
 		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
 			t.Errorf("%s, cut off: %t = %v, want ErrUnknown", name, wasCut(lost), err)
 		}
-		got, err := direct.Facts(t.Context(), c.product, true)
-		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-			t.Errorf("%s was applied, though: %v (-want +got):\n%s", name, err, diff)
-		}
+		wantFacts(t, direct, c.product, c.want, name+" was applied, though")
 	}
 }
 

@@ -77,18 +77,9 @@ func TestRedisSell(t *testing.T) {
 				t.Errorf("%s: Sell() = %v, want %v (-want +got):\n%s", c.name, err, c.err, diff)
 			}
 		}
-		want := ledger.Facts{Initial: 3, Orders: []ledger.Order{
+		wantFacts(t, r, 1, ledger.Facts{Initial: 3, Orders: []ledger.Order{
 			with(sale("a", "", 1).Orders[0], 2), with(sale("b", "k", 1).Orders[0], 1), with(sale("d", "", 1).Orders[0], 0),
-		}}
-		for i := range want.Orders {
-			if len(want.Orders[i].Key) == 0 {
-				want.Orders[i].Key = nil
-			}
-		}
-		got, err := r.Facts(t.Context(), 1, true)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("Facts() = %v (-want +got):\n%s", err, diff)
-		}
+		}}, "after the sales")
 		reset(t, r, 1, 3, 0)
 		if got, err := r.Sell(t.Context(), sale("j", "k", 1)); err != nil || got.Earlier {
 			t.Errorf("Sell() after a reset = %+v, %v, want a sale: the answers are cleared", got, err)
@@ -106,8 +97,6 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 			read[how] = append(read[how], string(o.Key))
 		}
 	}
-	f, err := r.Facts(t.Context(), product, true)
-	note("facts", f.Orders, err)
 	f, p, err := r.Snapshot(t.Context(), product, ledger.Want{Orders: 1})
 	note("pages", f.Orders, err)
 	for err == nil && !p.End() {
@@ -186,7 +175,7 @@ func TestRedisSellCartShort(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" || rendered != 2 {
 			t.Errorf("Sell() = %v, %d refusals rendered, want 2 (-want +got):\n%s", err, rendered, diff)
 		}
-		if f, err := r.Facts(t.Context(), 1, true); err != nil || f.Stock != 1 || len(f.Orders) != 0 {
+		if f, err := whole(t, r, 1); err != nil || f.Stock != 1 || len(f.Orders) != 0 {
 			t.Errorf("Facts() of the first = %+v, %v, want its unit and no order: all or nothing", f, err)
 		}
 	})
@@ -211,7 +200,7 @@ func TestRedisSellLostReply(t *testing.T) {
 	if err != nil || !got.Earlier || string(got.Answer.Body) != "c left 2, 2." || !wasCut(lost) {
 		t.Errorf("Sell() with a key, cut off: %t = %+v, %v, want its own answer", wasCut(lost), got, err)
 	}
-	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 2 || len(f.Orders) != 3 {
+	if f, err := whole(t, direct, 1); err != nil || f.Stock != 2 || len(f.Orders) != 3 {
 		t.Errorf("Facts() = %+v, %v, want 2 left and 3 orders: each sale once", f, err)
 	}
 }
@@ -247,7 +236,7 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	if _, err := through.Sell(t.Context(), sale("b", "k", 1)); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
 		t.Errorf("Sell() of which the server knows, and is down = %v, want ErrUnknown", err)
 	}
-	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 3 || len(f.Orders) != 2 {
+	if f, err := whole(t, direct, 1); err != nil || f.Stock != 3 || len(f.Orders) != 2 {
 		t.Errorf("Facts() = %+v, %v, want 3 left and 2 orders: it was made", f, err)
 	}
 }
@@ -349,7 +338,7 @@ func TestRedisSellForBuyer(t *testing.T) {
 		sell("d", "k2", "", nil, 1, 2)
 		sell("e", "", "bob", nil, 2)
 		for product, want := range map[int64]int{1: 2, 2: 4} {
-			f, err := r.Facts(t.Context(), product, true)
+			f, err := whole(t, r, product)
 			if err != nil || len(f.Orders) != want || f.Stock != int64(9-want) || f.Orders[0].Buyer != "ann <é>" {
 				t.Errorf("Facts(%d) = %+v, %v, want %d orders, the first for ann", product, f, err, want)
 			}

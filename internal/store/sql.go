@@ -225,28 +225,17 @@ func (t *Tx) makeUnits(product, run, n int64) error {
 // newRun draws a name that no other run has, in this database or in another one behind the same log.
 func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
-// Facts reads all that the database holds on a product; the orders and keys only if orders is set.
-func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
-	var f ledger.Facts
+// Facts reads what the database says of a product, without its rows, and without what has to be summed over them.
+func (s *SQL) Facts(ctx context.Context, product int64) (f ledger.Facts, err error) {
 	db := s.db.WithContext(ctx)
-	err := scanFacts(db.Raw(s.q.Facts, product).Row(), &f)
+	err = scanFacts(db.Raw(s.q.Facts, product).Row(), &f)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	if err == nil {
 		err = s.q.count(product, &f, func(query string, args ...any) *sql.Row { return db.Raw(query, args...).Row() })
 	}
-	if err != nil {
-		return f, statementError(err)
-	}
-	if !orders {
-		return f, nil
-	}
-	if f.Orders, err = s.orders(db, product); err != nil {
-		return f, err
-	}
-	f.Keys, err = s.keys(db, product)
-	return f, err
+	return f, statementError(err)
 }
 
 // count fills in the stock of a product that has no counter.
@@ -264,14 +253,6 @@ func (q *queries) count(product int64, f *ledger.Facts, row func(query string, a
 func scanFacts(row *sql.Row, f *ledger.Facts) error {
 	var segments int
 	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Way, &f.Run)
-}
-
-func (s *SQL) orders(db *gorm.DB, product int64) ([]ledger.Order, error) {
-	return scanRows(db.Raw(s.q.Orders, product), scanOrder)
-}
-
-func (s *SQL) keys(db *gorm.DB, product int64) ([]ledger.KeyRow, error) {
-	return scanRows(db.Raw(s.q.Keys, product, product), scanKey)
 }
 
 func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error) {

@@ -220,7 +220,7 @@ func TestWatch(t *testing.T) {
 			if err := r.Watch(t.Context(), c.product, take, atOnce); !errors.Is(err, c.want) {
 				t.Errorf("%s: Watch() = %v, want %v", c.name, err, c.want)
 			}
-			f, err := r.Facts(t.Context(), 1, true)
+			f, err := whole(t, r, 1)
 			testkit.Must(t, err)
 			testkit.Is(t, f.Stock, c.stock, "%s: stock", c.name)
 			if diff := cmp.Diff(c.orders, f.Orders, cmpopts.EquateEmpty()); diff != "" {

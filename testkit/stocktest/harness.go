@@ -214,6 +214,24 @@ func (h *Harness) SetStock(t testing.TB, id, units int64, segments int) {
 	}
 }
 
+// Ledger reads all rows of a product in all stores, in pages; the error is that of [shop.Shop.Page].
+func (r *Replica) Ledger(ctx context.Context, product int64) (all shop.Ledger, err error) {
+	page := shop.Page{Limit: 1000, Keys: true}
+	all, err = r.Page(ctx, product, page)
+	for err == nil && all.Next != nil {
+		var more shop.Ledger
+		page.After = all.Next
+		more, err = r.Page(ctx, product, page)
+		for s, f := range more.Facts {
+			first := all.Facts[s]
+			first.Orders, first.Keys = append(first.Orders, f.Orders...), append(first.Keys, f.Keys...)
+			all.Facts[s] = first
+		}
+		all.Next = more.Next
+	}
+	return all, err
+}
+
 // DeleteLocks deletes every lock of the Env from Redis, as an expiry would: the fencing counters stay.
 func (h *Harness) DeleteLocks(t testing.TB) {
 	t.Helper()

@@ -213,17 +213,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- Stores the answer in the transaction that it answers. ?1 = status, ?2 = body, ?3 = mode, ?4 = key.
 UPDATE idempotent_log SET status = ?, body = ?, mode = ? WHERE idempotency_key = ?
 
--- name: keys
--- The keys of a product. The key of a cart is stored under its first product, and is found through the order that its answer names. ?1 =
--- product id, ?2 = product id.
-SELECT idempotency_key, status, created_us, mode FROM idempotent_log WHERE product_id = ?
-UNION
-SELECT k.idempotency_key, k.status, k.created_us, k.mode FROM orders o
-JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
-JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
-WHERE o.product_id = ?
-ORDER BY created_us
-
 -- name: keys_of
 -- The keys that are stored under a product. ?1 = product id.
 SELECT idempotency_key, status, created_us, mode FROM idempotent_log WHERE product_id = ?
@@ -237,16 +226,9 @@ WHERE product_id = ? AND idempotency_key > ? ORDER BY idempotency_key LIMIT ?
 -- The oldest keys with an answer. ?1 = its status, ?2 = microseconds before which a key is old, ?3 = how many at most.
 SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ? AND created_us < ? ORDER BY created_us LIMIT ?
 
--- name: orders
--- Leaves out orders of an earlier run, which were confirmed while the stock was being set. Every query that reads a product's orders does.
--- ?1 = product id.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
-FROM orders WHERE product_id = ?
-AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
-ORDER BY created_us, id
-
 -- name: orders_of
--- All orders of a product, in the order of the index. ?1 = product id.
+-- All orders of a product, in the order of the index. It leaves out orders of an earlier run, which were confirmed while the stock was
+-- being set. Every query that reads a product's orders does. ?1 = product id.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
