@@ -136,62 +136,35 @@ func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (insert
 
 // Answers returns the committed first answers under keys, at least one, by key.
 func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotency.Record, error) {
-	args := make([]any, len(keys))
-	for i, k := range keys {
-		args[i] = k
-	}
-	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, list(s.q.ReadAnswers, len(keys)), args...)
-	if err != nil {
-		return nil, statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	all := map[string]idempotency.Record{}
-	for rows.Next() {
+	err := eachRow(ctx, s.pool(), list(s.q.ReadAnswers, len(keys)), anys(keys), func(rows *sql.Rows) error {
 		var key sql.RawBytes
 		var a idempotency.Record
-		if err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body, &a.Mode); err != nil {
-			return nil, statementError(err)
-		}
+		err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body, &a.Mode)
 		all[string(key)] = a
-	}
-	return all, statementError(rows.Err())
+		return err
+	})
+	return all, err
 }
 
 // AnySold says whether any of the given orders (at least one) of a product exists.
 func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
-	query, args := ofOrders(t.q.AnySold, product, ids)
 	var n int
-	err := t.conn.QueryRowContext(t.ctx, query, args...).Scan(&n)
+	err := t.conn.QueryRowContext(t.ctx, list(t.q.AnySold, len(ids)), append([]any{product}, anys(ids)...)...).Scan(&n)
 	return n > 0, statementError(err)
 }
 
 // Sold returns the stock left after each of the given orders (at least one) that exists, by id.
 func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string]*int64, error) {
-	query, args := ofOrders(s.q.Sold, product, ids)
-	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	all := map[string]*int64{}
-	for rows.Next() {
+	all, args := map[string]*int64{}, append([]any{product}, anys(ids)...)
+	err := eachRow(ctx, s.pool(), list(s.q.Sold, len(ids)), args, func(rows *sql.Rows) error {
 		var id string
 		var remaining *int64
-		if err := rows.Scan(&id, &remaining); err != nil {
-			return nil, statementError(err)
-		}
+		err := rows.Scan(&id, &remaining)
 		all[id] = remaining
-	}
-	return all, statementError(rows.Err())
-}
-
-// ofOrders expands the "(?)" of a query to a list of order ids.
-func ofOrders(query string, product int64, ids []string) (filled string, args []any) {
-	args = append(make([]any, 0, 1+len(ids)), product)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	return list(query, len(ids)), args
+		return err
+	})
+	return all, err
 }
 
 // tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.

@@ -271,29 +271,19 @@ func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err e
 	if err != nil || int64(len(ids)) < item.Quantity {
 		return false, err
 	}
-	t.places.found(item.ProductID, ids[len(ids)-1].(int64), again)
-	t.later(list(t.q.UnitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
+	t.places.found(item.ProductID, ids[len(ids)-1], again)
+	t.later(list(t.q.UnitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, anys(ids)...)...)
 	return true, nil
 }
 
 // freeUnits locks free units from a place on that nobody else has locked, at most as many as item wants.
-func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []any, err error) {
-	err = t.each(t.q.UnitsTake, []any{item.ProductID, item.Run, from, item.Quantity}, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
+func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []int64, err error) {
+	return allRows(t.ctx, t.conn, column[int64], t.q.UnitsTake, item.ProductID, item.Run, from, item.Quantity)
 }
 
 // GiveUnits frees the units of reservations, at COMMIT.
 func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) {
-	args := []any{item.ProductID, item.Run}
-	for _, id := range reservations {
-		args = append(args, id)
-	}
-	t.later(list(t.q.UnitsGive, len(reservations)), args...)
+	t.later(list(t.q.UnitsGive, len(reservations)), append([]any{item.ProductID, item.Run}, anys(reservations)...)...)
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
@@ -422,9 +412,9 @@ func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
 		return err
 	}
 	if t.packets {
-		err = t.each(query+";\n"+t.q.HoldItems, []any{id, id}, row, item)
-	} else if err = t.each(query, []any{id}, row); err == nil {
-		err = t.each(t.q.HoldItems, []any{id}, item)
+		err = eachRow(t.ctx, t.conn, query+";\n"+t.q.HoldItems, []any{id, id}, row, item)
+	} else if err = eachRow(t.ctx, t.conn, query, []any{id}, row); err == nil {
+		err = eachRow(t.ctx, t.conn, t.q.HoldItems, []any{id}, item)
 	}
 	if err == nil && h.ID == "" {
 		err = ErrNoHold

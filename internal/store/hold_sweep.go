@@ -87,14 +87,13 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 // transaction begins only if something is due.
 func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
 	query := strings.TrimSuffix(w.q.HoldDue, " FOR UPDATE SKIP LOCKED")
-	all.due, err = scanRows(w.db.WithContext(ctx).Raw(query, place...),
-		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
+	all.due, err = allRows(ctx, w.pool(), scanDue, query, place...)
 	if err != nil || len(all.due) == 0 {
 		return all, err
 	}
 	parts := slices.Collect(slices.Chunk(all.due, len(all.due)/sweepParts+1))
 	for i, first := 0, rand.IntN(len(parts)); i < len(parts); i++ {
-		ids := idsOf(parts[(first+i)%len(parts)], func(d Due) any { return d.ID })
+		ids := idsOf(parts[(first+i)%len(parts)])
 		b, failed := w.batch(ctx, false, w.dueOf(len(ids)), ids...)
 		all.left, all.bad, err = append(all.left, b.left...), errors.Join(all.bad, b.bad), cmp.Or(err, failed)
 	}
@@ -110,10 +109,12 @@ func (w *sweep) dueOf(n int) string {
 	return query
 }
 
-func idsOf[T any](all []T, id func(T) any) []any {
-	ids := make([]any, len(all))
-	for i, one := range all {
-		ids[i] = id(one)
+func scanDue(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) }
+
+func idsOf(due []Due) []any {
+	ids := make([]any, len(due))
+	for i, d := range due {
+		ids[i] = d.ID
 	}
 	return ids
 }
@@ -122,13 +123,8 @@ func idsOf[T any](all []T, id func(T) any) []any {
 // With pass it leaves those whose products are locked.
 func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any) (b swept, err error) {
 	var all, ended, trusting []*lockedHold
-	err = w.TripTx(ctx, func(tx *Tx) error {
-		err := tx.each(query, args, func(rows *sql.Rows) error {
-			var d Due
-			err := rows.Scan(&d.ID, &d.Micros)
-			b.due = append(b.due, d)
-			return err
-		})
+	err = w.TripTx(ctx, func(tx *Tx) (err error) {
+		b.due, err = allRows(tx.ctx, tx.conn, scanDue, query, args...)
 		if err == nil && len(b.due) > 0 {
 			all, err = w.read(tx, b.due)
 		}
@@ -164,8 +160,8 @@ func (w *sweep) refused(err error) bool {
 
 // read reads locked reservations with their items and the time.
 func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedHold, err error) {
-	ids := idsOf(due, func(d Due) any { return d.ID })
-	err = tx.each(list(w.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
+	ids := idsOf(due)
+	err = eachRow(tx.ctx, tx.conn, list(w.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
 		h, i, run := lockedHold{was: ledger.Held}, ledger.HoldItem{}, int64(0)
 		err := rows.Scan(&h.ID, &h.Mode, &h.Buyer, &h.State, &h.ExpiresMicros, &i.ProductID, &i.Quantity, &i.Run, &run,
 			&h.now)
@@ -199,7 +195,11 @@ func (w *sweep) endable(holds []*lockedHold) (can, trusting []*lockedHold, err e
 
 // products names the products of a reservation.
 func (h *lockedHold) products() string {
-	return fmt.Sprint(idsOf(h.Items, func(i ledger.HoldItem) any { return i.ProductID })...)
+	ids := make([]any, len(h.Items))
+	for i, item := range h.Items {
+		ids[i] = item.ProductID
+	}
+	return fmt.Sprint(ids...)
 }
 
 // free divides reservations of several products into those whose product rows nobody has locked now, and the others.
@@ -214,9 +214,8 @@ func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*
 	if len(at) < 2 {
 		return holds, nil, nil
 	}
-	ids := idsOf(slices.Sorted(maps.Keys(at)), func(product int64) any { return product })
-	open, err := scanRows(w.db.WithContext(ctx).Raw(list(w.q.ProductsFree, len(ids)), ids...),
-		func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	ids := anys(slices.Sorted(maps.Keys(at)))
+	open, err := allRows(ctx, w.pool(), column[int64], list(w.q.ProductsFree, len(ids)), ids...)
 	for _, product := range open {
 		at[product] = true
 	}
@@ -378,34 +377,22 @@ func (s *SQL) purgeHolds(ctx context.Context, state ledger.HoldState, place Due,
 	defer cancel()
 	next = place
 	err = s.TripTx(ctx, func(tx *Tx) error {
-		var ids []any
-		err := tx.each(tx.q.HoldsEnded, []any{state, ago, place.Micros, place.Micros, place.ID, longAgo, ledger.HoldsPage},
-			func(rows *sql.Rows) error {
-				err := rows.Scan(&next.ID, &next.Micros)
-				ids = append(ids, next.ID)
-				return err
-			})
-		if more = len(ids) == ledger.HoldsPage; err == nil && len(ids) > 0 {
-			ids, err = tx.ids(list(tx.q.HoldsUnchanged, len(ids)), append([]any{ago}, ids...)...)
-		}
-		if err != nil || len(ids) == 0 {
+		ended, err := allRows(tx.ctx, tx.conn, scanDue, tx.q.HoldsEnded, state, ago, place.Micros, place.Micros, place.ID,
+			longAgo, ledger.HoldsPage)
+		if err != nil || len(ended) == 0 {
 			return err
 		}
+		next, more = ended[len(ended)-1], len(ended) == ledger.HoldsPage
+		unchanged, err := allRows(tx.ctx, tx.conn, column[string], list(tx.q.HoldsUnchanged, len(ended)),
+			append([]any{ago}, idsOf(ended)...)...)
+		if err != nil || len(unchanged) == 0 {
+			return err
+		}
+		ids := anys(unchanged)
 		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeHolds} {
 			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil
 	})
 	return next, more, err
-}
-
-// ids reads the ids that a query finds.
-func (t *Tx) ids(query string, args ...any) (ids []any, err error) {
-	err = t.each(query, args, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
 }

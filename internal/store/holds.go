@@ -40,23 +40,22 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 }
 
 func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) error {
-	err := each(v, func(rows *sql.Rows) error {
-		var r ledger.HoldRow
+	var err error
+	h.Rows, err = allRows(v.ctx, v.conn, func(rows *sql.Rows, r *ledger.HoldRow) error {
 		item := ledger.HoldItem{ProductID: product, Run: h.Run}
 		err := rows.Scan(&r.ID, &r.Key, &r.Mode, &r.Replica, &r.Buyer, &r.State, &r.ExpiresMicros, &r.ExtendedMicros, &r.Late,
 			&r.CreatedMicros, &r.ChangedMicros, &item.Quantity)
 		r.Items = []ledger.HoldItem{item}
-		h.Rows = append(h.Rows, r)
 		return err
 	}, v.q.HoldsPage, product, h.Run, after, ledger.HoldsPage)
 	if err == nil && after == "" {
-		err = each(v, func(rows *sql.Rows) error {
+		err = eachRow(v.ctx, v.conn, v.q.BuyersOf, []any{product, h.Run}, func(rows *sql.Rows) error {
 			var buyer string
 			var units int64
 			err := rows.Scan(&buyer, &units)
 			h.BuyerUnits[buyer] = units
 			return err
-		}, v.q.BuyersOf, product, h.Run)
+		})
 	}
 	if err != nil || len(h.Rows) == 0 {
 		return err
@@ -65,29 +64,30 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	for i := range h.Rows {
 		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
 	}
-	err = each(v, func(rows *sql.Rows) error {
+	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), ids, func(rows *sql.Rows) error {
 		var e ledger.HoldEvent
 		err := rows.Scan(&e.HoldID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
 		if err == nil {
 			at[e.HoldID].Events = append(at[e.HoldID].Events, e)
 		}
 		return err
-	}, list(v.q.HoldEventsOf, len(ids)), ids...)
+	})
 	if err != nil {
 		return err
 	}
-	err = each(v, func(rows *sql.Rows) error {
+	err = eachRow(v.ctx, v.conn, list(v.q.HoldPaymentsOf, len(ids)), ids, func(rows *sql.Rows) error {
 		var p ledger.Payment
 		err := rows.Scan(&p.HoldID, &p.ID, &p.OrderID, &p.Outcome, &p.AtMicros)
 		if err == nil {
 			at[p.HoldID].Payments = append(at[p.HoldID].Payments, p)
 		}
 		return err
-	}, list(v.q.HoldPaymentsOf, len(ids)), ids...)
+	})
 	if err != nil {
 		return err
 	}
-	return each(v, func(rows *sql.Rows) error {
+	args := append([]any{product}, ids...)
+	return eachRow(v.ctx, v.conn, list(v.q.HoldOrdersOf, len(ids)), args, func(rows *sql.Rows) error {
 		var o ledger.HoldOrder
 		var id string
 		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Buyer, &o.Quantity, &o.Returned, &o.Restocked)
@@ -95,20 +95,5 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 			at[id].Orders = append(at[id].Orders, o)
 		}
 		return err
-	}, list(v.q.HoldOrdersOf, len(ids)), append([]any{product}, ids...)...)
-}
-
-// each calls scan for every row of a query.
-func each(v *sqlView, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := v.conn.QueryContext(v.ctx, query, args...)
-	if err != nil {
-		return statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return statementError(err)
-		}
-	}
-	return statementError(rows.Err())
+	})
 }

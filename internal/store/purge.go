@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -84,8 +83,7 @@ func (s *SQL) PurgeRefusals(ctx context.Context, keep time.Duration) (int64, err
 func (s *SQL) purge(ctx context.Context, status int, before int64) (gone int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	query := s.db.WithContext(ctx).Raw(s.q.OldKeys, status, before, purgeBatch)
-	old, err := scanRows(query, func(rows *sql.Rows, key *any) error { return rows.Scan(key) })
+	old, err := allRows(ctx, s.pool(), column[any], s.q.OldKeys, status, before, purgeBatch)
 	if err != nil || len(old) == 0 {
 		return 0, false, err
 	}

@@ -83,6 +83,15 @@ func statements(text string) map[string]string {
 	return joined
 }
 
+// anys makes arguments of values.
+func anys[T any](values []T) []any {
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
+}
+
 // list expands the "(?)" of a statement to n parameters.
 func list(query string, n int) string {
 	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", n-1)+")", 1)

@@ -255,22 +255,46 @@ func scanFacts(row *sql.Row, f *ledger.Facts) error {
 	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Way, &f.Run)
 }
 
-func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error) {
-	rows, err := query.Rows()
+// querier is a pool, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// eachRow has scan read each row of a query; of a packet of several, one scan reads the rows of each.
+func eachRow(ctx context.Context, at querier, query string, args []any, scan ...func(*sql.Rows) error) error {
+	rows, err := at.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, statementError(err)
+		return statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	var all []T
-	for rows.Next() {
-		var v T
-		if err := scan(rows, &v); err != nil {
-			return nil, statementError(err)
+	for _, one := range scan {
+		for rows.Next() {
+			if err := one(rows); err != nil {
+				return statementError(err)
+			}
 		}
-		all = append(all, v)
+		rows.NextResultSet()
 	}
-	return all, statementError(rows.Err())
+	return statementError(rows.Err())
 }
+
+// allRows reads the rows of a query into a slice.
+func allRows[T any](ctx context.Context, at querier, scan func(*sql.Rows, *T) error, query string,
+	args ...any) (all []T, err error) {
+	err = eachRow(ctx, at, query, args, func(rows *sql.Rows) error {
+		var row T
+		err := scan(rows, &row)
+		all = append(all, row)
+		return err
+	})
+	return all, err
+}
+
+// column scans rows of one column.
+func column[T any](rows *sql.Rows, v *T) error { return rows.Scan(v) }
+
+// pool is where statements outside a transaction go.
+func (s *SQL) pool() querier { return s.db.Statement.ConnPool }
 
 // Numbers of server errors that end one transaction in favour of another: the whole transaction must be rolled back,
 // also after 1205, which leaves half of it standing.

@@ -1,10 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 
 	"lastitem/contract/ledger"
 )
@@ -39,13 +39,13 @@ func (s *SQL) Scan(ctx context.Context, product int64, body func(*ledger.Snapsho
 		}
 		snap := &ledger.Snapshot{Facts: f}
 		snap.Orders = func(each func([]ledger.Order) error) error {
-			return eachRow(v, scanOrder, each, s.q.OrdersOf, product)
+			return inBatches(v, scanOrder, each, s.q.OrdersOf, product)
 		}
 		snap.Keys = func(each func([]ledger.KeyRow) error) error {
-			if err := eachRow(v, scanKey, each, s.q.KeysOf, product); err != nil {
+			if err := inBatches(v, scanKey, each, s.q.KeysOf, product); err != nil {
 				return err
 			}
-			return eachRow(v, scanKey, each, s.q.CartKeysOf, product)
+			return inBatches(v, scanKey, each, s.q.CartKeysOf, product)
 		}
 		return body(snap)
 	})
@@ -53,11 +53,8 @@ func (s *SQL) Scan(ctx context.Context, product int64, body func(*ledger.Snapsho
 
 // sqlView is a read-only transaction that sees the database as it was at its first read.
 type sqlView struct {
-	ctx  context.Context
-	conn interface {
-		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-	}
+	ctx          context.Context
+	conn         *sql.Tx
 	q            *queries
 	now, overdue int64 // held units, by that time
 }
@@ -126,12 +123,10 @@ func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledg
 		return ErrPosition
 	}
 	from, last := p.Order, ""
-	err := eachRow(v, func(rows *sql.Rows, o *ledger.Order) error {
+	var err error
+	f.Orders, err = allRows(v.ctx, v.conn, func(rows *sql.Rows, o *ledger.Order) error {
 		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
 			&o.CreatedMicros, &o.ReservationID, &last)
-	}, func(batch []ledger.Order) error {
-		f.Orders = append(f.Orders, batch...)
-		return nil
 	}, v.q.OrdersPage, product, from, p.Until, want.Orders)
 	if err != nil {
 		return err
@@ -139,12 +134,11 @@ func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledg
 	if p.NoOrders = len(f.Orders) < want.Orders || last == p.Until; len(f.Orders) > 0 {
 		p.Order = last
 		// A cart's key is stored under its first product, and is found through the order that its answer names.
-		return eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
-			f.Keys = append(f.Keys, batch...)
-			return nil
-		}, v.q.CartKeysPage, product, from, last)
+		var keys []ledger.KeyRow
+		keys, err = allRows(v.ctx, v.conn, scanKey, v.q.CartKeysPage, product, from, last)
+		f.Keys = append(f.Keys, keys...)
 	}
-	return nil
+	return err
 }
 
 // plainASCII says whether a text can be compared with an id: MySQL refuses to compare texts of different character
@@ -167,10 +161,8 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger
 	if after == nil {
 		after = []byte{} // a comparison with NULL would select no row
 	}
-	err := eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
-		f.Keys = append(f.Keys, batch...)
-		return nil
-	}, v.q.KeysPage, product, after, want)
+	var err error
+	f.Keys, err = allRows(v.ctx, v.conn, scanKey, v.q.KeysPage, product, after, want)
 	if p.NoKeys = len(f.Keys) < want; len(f.Keys) > 0 {
 		p.Key = f.Keys[len(f.Keys)-1].Key
 	}
@@ -186,29 +178,24 @@ func scanKey(rows *sql.Rows, k *ledger.KeyRow) error {
 	return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros, &k.Mode)
 }
 
-// eachRow calls each with batches of a query's rows. each may keep the rows, but not the slice.
-func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string,
-	args ...any) (err error) {
-	rows, err := v.conn.QueryContext(v.ctx, strings.TrimSpace(query), args...)
-	if err != nil {
-		return statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
+// inBatches calls each with batches of a query's rows. each may keep the rows, but not the slice.
+func inBatches[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string,
+	args ...any) error {
 	var batch []T
-	for rows.Next() {
+	var stopped error // by each, whose error is returned as it is
+	err := eachRow(v.ctx, v.conn, query, args, func(rows *sql.Rows) error {
 		var row T
 		if err := scan(rows, &row); err != nil {
-			return statementError(err)
+			return err
 		}
 		if batch = append(batch, row); len(batch) == batchRows {
-			if err := each(batch); err != nil {
-				return err
-			}
+			stopped = each(batch)
 			batch = batch[:0]
 		}
+		return stopped
+	})
+	if err == nil && len(batch) > 0 {
+		stopped = each(batch)
 	}
-	if err := rows.Err(); err != nil || len(batch) == 0 {
-		return statementError(err)
-	}
-	return each(batch)
+	return cmp.Or(stopped, err)
 }

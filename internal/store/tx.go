@@ -28,8 +28,8 @@ type Tx struct {
 
 // conn executes the statements of a transaction: a *sql.Tx, or a *sql.Conn whose session has no autocommit.
 type conn interface {
+	querier
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
@@ -145,24 +145,6 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 // KeepAnswer stores the answer under a claimed key.
 func (t *Tx) KeepAnswer(key []byte, a idempotency.Record) error {
 	return t.exec(t.q.KeepAnswer, a.Status, a.Body, a.Mode, key)
-}
-
-// each has scan read each row of a query; of a packet of several, one scan reads the rows of each.
-func (t *Tx) each(query string, args []any, scan ...func(*sql.Rows) error) error {
-	rows, err := t.conn.QueryContext(t.ctx, query, args...)
-	if err != nil {
-		return statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	for _, one := range scan {
-		for rows.Next() {
-			if err := one(rows); err != nil {
-				return statementError(err)
-			}
-		}
-		rows.NextResultSet()
-	}
-	return statementError(rows.Err())
 }
 
 // later keeps a statement for the next one that writes, or for COMMIT, which takes it along: in one packet, where the
