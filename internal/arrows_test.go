@@ -103,18 +103,18 @@ var arrows = map[string][]string{
 	"testkit/resulttest":     {"contract/api", "judge", "loadtest", "loadtest/client"},
 	"testkit/stocktest": {
 		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
-		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "internal/store",
-		"testkit/testenv",
+		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",
 	},
 	"testkit/testenv": {"internal/backend", "say/redact", "stack"},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
-// that open a store, the judge with its vocabulary, and the proxies that delay answers.
+// that open a store, its rows, the judge with its vocabulary, and the proxies that delay answers.
 var (
 	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
 		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/resulttest"}
-	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "stack/wire"}
+	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "contract/ledger",
+		"stack/wire"}
 )
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.

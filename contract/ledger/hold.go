@@ -113,13 +113,6 @@ type Ended struct {
 	Replay  bool   // of a payment that was answered before
 }
 
-// HoldRules are what the setting of a stock says about its reservations.
-type HoldRules struct {
-	PerBuyer int64  // the most units of a buyer; 0 = no limit
-	Late     string // LateRefund or LateRehold; "" = refund
-	Units    bool   // a row per unit
-}
-
 // MaxUnits is the most units of a product that has a row per unit.
 const MaxUnits = 100_000
 

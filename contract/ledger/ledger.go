@@ -28,12 +28,9 @@ type Order struct {
 	Run int64 `json:"-"`
 	// ReservationID is the reservation that the order was made of, "" = none; in Redis only. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
-	// Way is Absolute if the mode has written the count that it had computed; in Redis only.
-	Way string `json:"way,omitempty"`
+	// Way is Absolutely if the mode has written the count that it had computed; in Redis only: hold.lua looks for it.
+	Way Sold `json:"way,omitempty"`
 }
-
-// Absolute is the way of selling that would overwrite units which come back; hold.lua looks for it.
-const Absolute = "absolute"
 
 // CreatedAt is CreatedMicros as a time.
 func (o Order) CreatedAt() time.Time { return time.UnixMicro(o.CreatedMicros) }
@@ -57,9 +54,8 @@ type Facts struct {
 	// Released says that units may have come back: there were reservations, or returned orders.
 	Released bool
 	LeaseSeq uint64 // SQL only
-	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
-	Way string
-	Run int64
+	Run      int64  // SQL only: it names the time since the stock was set
+	Sold     Sold   // SQL, and Redis; there Absolutely is only on the orders
 
 	Segments []int64 // Redis only
 	Orders   []Order

@@ -153,7 +153,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 	if err := t.available(ctx, tr.Mode.Name); err != nil {
 		return err
 	}
-	if err := t.setStock(ctx, tr.Mode.Segments); err != nil {
+	if err := t.setStock(ctx, tr.Mode); err != nil {
 		return err
 	}
 	warm, began := t.warm(tr), time.Now()
@@ -172,7 +172,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 			return err
 		}
 	}
-	return t.setStock(ctx, tr.Mode.Segments)
+	return t.setStock(ctx, tr.Mode)
 }
 
 // available waits until the backends of a mode have been asked and have answered.
@@ -205,12 +205,12 @@ func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
 }
 
 // setStock begins a run: it also deletes the orders of the previous run.
-func (t *Tracer) setStock(ctx context.Context, segments int) error {
-	body := fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, segments)
+func (t *Tracer) setStock(ctx context.Context, mode stock.Mode) error {
+	body := fmt.Sprintf(`{"stock":%d}`, Stock)
 	switch {
-	case segments == 0:
-		body = fmt.Sprintf(`{"stock":%d}`, Stock)
-	case segments < 0:
+	case mode.Segments > 0:
+		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, mode.Segments)
+	case mode.Units():
 		body = fmt.Sprintf(`{"stock":%d,"units":true}`, Stock)
 	}
 	path := fmt.Sprintf("/products/%d/stock", product)

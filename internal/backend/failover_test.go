@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/testkit"
@@ -253,7 +254,7 @@ func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) 
 	pool.SetMaxOpenConns(1)
 	before := connection(t, pool)
 	testkit.IsError(t, s.Tx(t.Context(), store.ReadCommitted, take(nil)), store.ErrUnavailable, "%d: Tx()", numbers)
-	testkit.IsError(t, s.Reset(t.Context(), 1, 7, 0), store.ErrUnavailable, "%d: Reset()", numbers)
+	testkit.IsError(t, s.Reset(t.Context(), 1, 7, ledger.Rules{}), store.ErrUnavailable, "%d: Reset()", numbers)
 	if after := connection(t, pool); after == before {
 		t.Errorf("%d: connection %d is still in use, want a new one", numbers, after)
 	}

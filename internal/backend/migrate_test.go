@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/say/text"
@@ -252,7 +253,7 @@ func TestConcurrentWriters(t *testing.T) {
 		const processes, writers, times = 3, 3, 8
 		s, err := store.NewSQL(first)
 		testkit.Must(t, err)
-		testkit.Must(t, s.Reset(t.Context(), 1, processes*writers*times, 0))
+		testkit.Must(t, s.Reset(t.Context(), 1, processes*writers*times, ledger.Rules{}))
 		var wg sync.WaitGroup
 		for range processes {
 			s, err := store.NewSQL(open(t, dsn))

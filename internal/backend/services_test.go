@@ -68,7 +68,7 @@ func TestPurges(t *testing.T) {
 		ctx := t.Context()
 		answers, older := server.Prefix+"answers:{1}", server.Prefix+"answers-old:{1}"
 		testkit.Must(t, s.Client.HSet(ctx, answers, "", "the run", "k", "an answer").Err())
-		testkit.Must(t, s.SQL.Reset(ctx, 1, 2, 0))
+		testkit.Must(t, s.SQL.Reset(ctx, 1, 2, ledger.Rules{}))
 		if err := s.DB.WithContext(ctx).Exec(
 			`INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us)
 			VALUES (?, 1, ?, 200, '{}', 1)`, []byte("k"), make([]byte, 32)).Error; err != nil {

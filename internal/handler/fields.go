@@ -120,8 +120,8 @@ var lineFields = fields[stock.Item]{
 // stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not
 // sell the shop empty.
 type stockLevel struct {
-	units, segments int64
-	rules           ledger.HoldRules
+	units int64
+	rules ledger.Rules
 }
 
 var stockLevelFields = fields[stockLevel]{
@@ -138,7 +138,7 @@ var stockLevelFields = fields[stockLevel]{
 		return err
 	}},
 	{"stock", between(0, maxStock, func(s *stockLevel, n int64) { s.units = n })},
-	{"segments", between(0, maxSegments, func(s *stockLevel, n int64) { s.segments = n })},
+	{"segments", between(0, maxSegments, func(s *stockLevel, n int64) { s.rules.Segments = int(n) })},
 }
 
 // rows is the input of GET /products/{id}/orders and /ledger: it selects a page.
@@ -206,7 +206,7 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (s stockLevel, err e
 		err = invalid("stock", "is missing")
 	case s.rules.Units && s.units > ledger.MaxUnits:
 		err = invalid("units", fmt.Sprintf("makes a row per unit: at most %d units", ledger.MaxUnits))
-	case s.segments > 0 && (s.rules.Units || s.rules.PerBuyer > 0):
+	case s.rules.Segments > 0 && (s.rules.Units || s.rules.PerBuyer > 0):
 		err = invalid("segments", "excludes units and per_buyer")
 	}
 	return s, err

@@ -57,7 +57,7 @@ type Modes interface {
 // Products is the stock-keeping side of a shop.
 type Products interface {
 	KeepKeys() time.Duration
-	SetStockTo(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error
+	SetStock(ctx context.Context, product, units int64, rules ledger.Rules) error
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)

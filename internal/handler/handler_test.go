@@ -72,11 +72,11 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 
 func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }
 
-func (f *fakeShop) SetStockTo(_ context.Context, id, units int64, segments int, _ ledger.HoldRules) error {
+func (f *fakeShop) SetStock(_ context.Context, id, units int64, r ledger.Rules) error {
 	if f.setStock == nil {
 		return nil
 	}
-	return f.setStock(id, units, segments)
+	return f.setStock(id, units, r.Segments)
 }
 
 func (f *fakeShop) Product(_ context.Context, id int64) (shop.Product, error) {

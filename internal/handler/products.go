@@ -88,7 +88,7 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	err = h.Shop.SetStockTo(c.Request.Context(), id, s.units, int(s.segments), s.rules)
+	err = h.Shop.SetStock(c.Request.Context(), id, s.units, s.rules)
 	var p shop.Product
 	begun := err == nil || errors.Is(err, stock.ErrUnknown)
 	if err == nil {

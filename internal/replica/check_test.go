@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
 	"lastitem/judge"
@@ -29,7 +30,7 @@ func TestLockTimeout(t *testing.T) {
 	}, quiet)
 	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	testkit.Must(t, r.Shop.SetStock(t.Context(), 1, 5, 0))
+	testkit.Must(t, r.Shop.SetStock(t.Context(), 1, 5, ledger.Rules{}))
 	c, err := backend.OpenRedis(redis, 1)
 	testkit.Must(t, err)
 	defer c.Close()

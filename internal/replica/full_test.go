@@ -279,7 +279,7 @@ func TestRefusalsLeaveRoom(t *testing.T) {
 	}
 	var modes []string
 	for _, m := range stock.Modes() {
-		if s, err := r.Shop.Mode(m.Name); err == nil && s.Err == nil && m.Segments == 0 {
+		if s, err := r.Shop.Mode(m.Name); err == nil && s.Err == nil && m.Segments == 0 && !m.Units() {
 			modes = append(modes, m.Name)
 		}
 	}

@@ -44,7 +44,7 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 		}
 		product++
 		s := limitShop{heldShop{t, r, m.Name, product}}
-		s.stock(10, fmt.Sprintf(`,"per_buyer":2,"units":%t`, m.Segments < 0))
+		s.stock(10, fmt.Sprintf(`,"per_buyer":2,"units":%t`, m.Units()))
 		if !m.PerBuyer && !m.Reserves {
 			for _, in := range m.Stores {
 				refused += s.refuses(fmt.Sprintf(`,"store":%q`, in))

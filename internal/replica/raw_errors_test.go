@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -49,7 +50,7 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 	r, err := New(c, quiet)
 	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	testkit.Must(t, r.Shop.SetStock(t.Context(), 101, 100, 0))
+	testkit.Must(t, r.Shop.SetStock(t.Context(), 101, 100, ledger.Rules{}))
 	addr, direct := serveRaw(t, r, "1")
 	_, balanced := serveRaw(t, stack.NewBalancer([]string{addr}), "")
 	const line, host = "POST /deduct_stock/lua-lock?product_id=101 HTTP/1.1\r\n", "Host: localhost\r\n"

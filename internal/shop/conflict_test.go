@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
@@ -190,7 +191,7 @@ func TestRefusals(t *testing.T) {
 		sh, done := (&scripted{refusal: c.err}).shop(t, shop.Options{})
 		t.Cleanup(done)
 		_, err := sh.Deduct(t.Context(), "sql-atomic", stocktest.Request(101, 1, ""))
-		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, 0)} {
+		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, ledger.Rules{})} {
 			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden ||
 				errors.Is(err, stock.ErrUnknown) ||
 				!errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), c.err.Error()) {

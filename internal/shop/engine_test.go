@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
@@ -42,7 +44,7 @@ func ExampleShop_Deduct() {
 		panic(err)
 	}
 	ctx := context.Background()
-	if err := s.SetStock(ctx, 101, 2, 0); err != nil {
+	if err := s.SetStock(ctx, 101, 2, ledger.Rules{}); err != nil {
 		panic(err)
 	}
 	one := stock.Request{Items: []stock.Item{{ProductID: 101, Quantity: 1}}, Wait: time.Second}
@@ -75,7 +77,7 @@ func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	b := on(set, r.Prefix)
 	b.Lockers.Engine = e
 	shop := open(t, b)
-	testkit.Must(t, shop.SetStock(t.Context(), 1, 5, 0))
+	testkit.Must(t, shop.SetStock(t.Context(), 1, 5, ledger.Rules{}))
 	return shop, e
 }
 
@@ -220,7 +222,7 @@ func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 		for _, s := range m.Stores {
 			t.Run(m.Name+"/"+string(s), func(t *testing.T) {
 				t.Parallel()
-				product := h.Product(t, 3, m.Segments)
+				product := h.ProductOf(t, m, 3, math.MaxInt)
 				req := stocktest.Request(product, 2, "key of "+m.Name+string(s))
 				req.Store, req.Wait = s, stocktest.Patience
 				testkit.IsError(t, h.Replicas[0].DeductAnswered(t.Context(), m.Name, req), stock.ErrTooLate, "Deduct()")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
@@ -86,16 +88,16 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 		for i := range u.products {
 			f.last++
 			u.products[i] = f.last
-			f.set(t, f.last, u.mode.Segments)
+			f.set(t, f.last, stocktest.Rules(u.mode, math.MaxInt))
 		}
 	}
 	return all
 }
 
 // set sets the stock of a product, which on a busy machine may take more than one request.
-func (f *frozen) set(t *testing.T, product int64, segments int) {
+func (f *frozen) set(t *testing.T, product int64, r ledger.Rules) {
 	t.Helper()
-	testkit.NoError(t, "stock is set", func() error { return f.shop().SetStock(t.Context(), product, 9, segments) })
+	testkit.NoError(t, "stock is set", func() error { return f.shop().SetStock(t.Context(), product, 9, r) })
 }
 
 // deduct requests one unit by a use.
@@ -247,7 +249,7 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 		}
 		return nil
 	})
-	testkit.IsError(t, f.shop().SetStock(t.Context(), id, 9, 0), stock.ErrUnavailable, "SetStock()")
+	testkit.IsError(t, f.shop().SetStock(t.Context(), id, 9, ledger.Rules{}), stock.ErrUnavailable, "SetStock()")
 	if !slices.Contains(needs, stock.NeedSQL) {
 		beside := stock.Mode{Name: "sql-atomic"} // it needs only SQL, which is not frozen
 		awaitSold(t, f, use{mode: beside, store: stock.SQL, products: uses[0].products}, 1)
@@ -337,7 +339,7 @@ func TestWithoutAnyRedis(t *testing.T) {
 	s := open(t, on(set, ""))
 	for i, mode := range optional {
 		product := int64(i + 1)
-		testkit.Must(t, s.SetStock(t.Context(), product, 20, 0))
+		testkit.Must(t, s.SetStock(t.Context(), product, 20, ledger.Rules{}))
 		unlocked(t, s, mode, true)
 		sellOut(t, s, set.SQL, mode, 20, product)
 	}
@@ -373,7 +375,7 @@ func TestRedisIsOut(t *testing.T) {
 			products := []int64{101, 102}
 			for i, mode := range optional {
 				testkit.NoError(t, "SQL is used", func() error {
-					return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0))
+					return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, ledger.Rules{}))
 				})
 				unlocked(t, r.Shop, mode, false)
 				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name)

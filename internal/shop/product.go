@@ -40,22 +40,14 @@ func (l Ledger) Down() error {
 
 // SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
 // idempotency keys: a run starts here. No request for the product may be in flight; requests that Kafka delivers again
-// later are void. segments > 0 splits the count in Redis. If a store fails, and another may have been set, the error is
-// stock.ErrUnknown: call it again.
-//
-// segments < 0 makes a row per unit in SQL.
-func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
-	return s.SetStockTo(ctx, product, units, max(0, segments), ledger.HoldRules{Units: segments < 0})
-}
-
-// SetStockTo is [Shop.SetStock] with rules about reservations.
-func (s *Shop) SetStockTo(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error {
+// later are void. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
+func (s *Shop) SetStock(ctx context.Context, product, units int64, rules ledger.Rules) error {
 	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
 	wait := max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork))
 	_, err := within(ctx, s, wait, true, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.setStock(ctx, product, units, segments, rules)
+		return struct{}{}, s.setStock(ctx, product, units, rules)
 	})
 	return err
 }
@@ -75,7 +67,7 @@ func (s *Shop) settable(product int64) error {
 	return errors.Join(errs...)
 }
 
-func (s *Shop) setStock(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error {
+func (s *Shop) setStock(ctx context.Context, product, units int64, rules ledger.Rules) error {
 	var errs []error
 	set := 0
 	done := func(store string, err error) {
@@ -88,7 +80,7 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int,
 	}
 	// first, since it is what an operator may have forbidden: then no other store is set
 	if q := s.backends.SQL; q != nil {
-		err := refusal(q.ResetTo(ctx, product, units, segments, rules, s.locks("sql-unique").Key(product)))
+		err := refusal(q.Reset(ctx, product, units, rules, s.locks("sql-unique").Key(product)))
 		if errors.Is(err, stock.ErrForbidden) {
 			return fmt.Errorf("sql: %w", err)
 		}
@@ -96,10 +88,10 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int,
 	}
 	if r := s.backends.Redis; r != nil {
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }
-		done("redis", refusal(r.ResetTo(ctx, product, units, segments, rules, locks)))
+		done("redis", refusal(r.Reset(ctx, product, units, rules, locks)))
 	}
 	if e := s.backends.Etcd; e != nil {
-		done("etcd", e.ResetTo(ctx, product, units, segments, rules))
+		done("etcd", e.Reset(ctx, product, units, rules))
 	}
 	s.freeRedlock(ctx, product)
 	err := errors.Join(errs...)

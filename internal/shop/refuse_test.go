@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/handoff"
@@ -32,7 +33,7 @@ func TestRefusalIsARead(t *testing.T) {
 			return err
 		}
 		restock := func(units int64) {
-			testkit.Must(t, set.SQL.Reset(t.Context(), product, units, 0))
+			testkit.Must(t, set.SQL.Reset(t.Context(), product, units, ledger.Rules{}))
 		}
 		restock(1)
 		testkit.Mustf(t, ask(1), "%s: the last unit", mode)
@@ -69,7 +70,7 @@ func TestRefusalsAreKept(t *testing.T) {
 			},
 		})
 	}
-	testkit.Must(t, set.SQL.Reset(t.Context(), 1, 1, 0))
+	testkit.Must(t, set.SQL.Reset(t.Context(), 1, 1, ledger.Rules{}))
 	sold, err := ask(crowd, "first")
 	testkit.Must(t, err)
 	if _, err := ask(crowd, "late"); !errors.Is(err, stock.ErrSoldOut) {
@@ -86,7 +87,7 @@ func TestRefusalsAreKept(t *testing.T) {
 		})
 	}
 	all.Wait()
-	testkit.Must(t, set.SQL.Reset(t.Context(), 2, 1, 0)) // another product: no key of this one goes
+	testkit.Must(t, set.SQL.Reset(t.Context(), 2, 1, ledger.Rules{})) // another product: no key of this one goes
 	for n, first := range kept {
 		again, err := ask(alone, fmt.Sprint("key ", n%20))
 		if err != nil || !again.Replayed || first.Stored == nil || !bytes.Equal(again.Stored.Body, first.Stored.Body) {

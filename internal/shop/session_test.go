@@ -41,7 +41,7 @@ func TestHostileSessionDefaults(t *testing.T) {
 		if !slices.Contains(m.Stores, stock.SQL) || slices.ContainsFunc(m.Needs, elsewhere) {
 			continue
 		}
-		product := h.Product(t, 3, min(m.Segments, 0))
+		product := h.ProductOf(t, m, 3, 0)
 		for i, r := range h.Replicas {
 			r.Sell(t, m.Name, stock.SQL, product, 1, m.Name+r.Options.Replica)
 			for _, reader := range h.Replicas {

@@ -150,7 +150,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		return open(t, on(set, r.Prefix))
 	}
 	before := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
-	testkit.Must(t, before.SetStock(t.Context(), 101, 5, 0))
+	testkit.Must(t, before.SetStock(t.Context(), 101, 5, ledger.Rules{}))
 	after := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, SQL: dsn, Conns: 2})
 	req := stocktest.Request(101, 1, "")
 	if _, err := after.Deduct(t.Context(), "redis-lua", req); err != nil {
@@ -161,7 +161,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		e.Store != "sql" {
 		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
 	}
-	testkit.Must(t, after.SetStock(t.Context(), 101, 5, 0))
+	testkit.Must(t, after.SetStock(t.Context(), 101, 5, ledger.Rules{}))
 	if _, err := after.Deduct(t.Context(), "sql-atomic", req); err != nil {
 		t.Errorf("Deduct() by sql-atomic after the stock was set again = %v, want a sale", err)
 	}
@@ -179,7 +179,7 @@ func TestSetStockInPart(t *testing.T) {
 		b := shop.Backends{Redis: set.Redis, SQL: set.SQL}
 		s, err := shop.New(b, shop.Options{}, nil)
 		testkit.Must(t, err)
-		if err := s.SetStock(t.Context(), 101, 5, 0); !errors.Is(err, stock.ErrUnavailable) ||
+		if err := s.SetStock(t.Context(), 101, 5, ledger.Rules{}); !errors.Is(err, stock.ErrUnavailable) ||
 			errors.Is(err, stock.ErrUnknown) != c.unknown {
 			t.Errorf("%s: SetStock() = %v, want ErrUnavailable, and ErrUnknown: %t", name, err, c.unknown)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func TestLeastRights(t *testing.T) {
 			t.Parallel()
 			for _, s := range m.Stores {
 				const rivals = 6
-				product := h.Product(t, 50, m.Segments)
+				product := h.ProductOf(t, m, 50, math.MaxInt)
 				var done sync.WaitGroup
 				for i := range rivals {
 					done.Go(func() {

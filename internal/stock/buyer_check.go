@@ -25,7 +25,7 @@ var buyerCheck = Mode{
 	New:      func(d Deps) (Deductor, error) { return buyerCheckDeductor{d}, nil },
 }
 
-var byUncounted = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun, Unlimited: true}
+var byUncounted = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Unlimited: true}
 
 type buyerCheckDeductor struct{ deps Deps }
 

@@ -72,7 +72,7 @@ func (m Mode) API() api.Mode {
 	out := api.Mode{
 		Name: m.Name, Title: m.Title,
 		Needs: words[string](m.Needs), Stores: words[api.Store](m.Stores), Holds: words[string](m.Holds),
-		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: max(0, m.Segments), Units: m.Segments < 0,
+		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments, Units: m.Units(),
 		Reserves: m.Reserves, PerBuyer: m.PerBuyer || m.Reserves, Baseline: len(m.Stores) == 0,
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{},
 	}

@@ -162,7 +162,7 @@ func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt
 		if err != nil {
 			return Receipt{}, nil, err
 		}
-		if orders[i].Remaining, orders[i].Buyer = left, req.Buyer; r.way.Kind != store.WayHolds {
+		if orders[i].Remaining, orders[i].Buyer = left, req.Buyer; r.way.Act != ledger.Reserve {
 			orders[i].Run = run // nothing keeps another run from beginning now
 		}
 	}

@@ -22,7 +22,7 @@ var reserveCheck = Mode{
 	New:      func(d Deps) (Deductor, error) { return reserving{d, bySum}, nil },
 }
 
-var bySum = store.Way{Kind: store.WayCounted, Take: takeOfSum, Give: giveNothing}
+var bySum = store.Way{Act: ledger.ReserveComputed, Take: takeOfSum, Give: giveNothing}
 
 // takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. It
 // does not tell how many units are left: two that overlap would tell the same number.

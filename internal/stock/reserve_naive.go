@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 	"lastitem/say/text"
 )
@@ -26,4 +27,4 @@ var reserveNaive = Mode{
 	New: func(d Deps) (Deductor, error) { return reserving{d, byCounterTrusting}, nil },
 }
 
-var byCounterTrusting = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun, Trusting: true}
+var byCounterTrusting = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Trusting: true}

@@ -26,7 +26,7 @@ var reserveSQL = Mode{
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
 }
 
-var byCounter = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun}
+var byCounter = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun}
 
 // takeOfRun takes from the counter what is there, while the product is in the run that the hold has read.
 func takeOfRun(tx *store.Tx, _ string, item ledger.HoldItem) (*int64, bool, error) {

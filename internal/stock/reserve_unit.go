@@ -18,13 +18,12 @@ var reserveUnit = Mode{
 	Needs:    []Backend{NeedMySQL},
 	Stores:   []Store{SQL},
 	Reserves: true,
-	Segments: -1,
 	Way:      &byRows,
 	Claims:   firstEnd,
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
 }
 
-var byRows = store.Way{Kind: store.WayUnits, Take: takeRows, Give: giveRows}
+var byRows = store.Way{Act: ledger.ReserveUnits, Take: takeRows, Give: giveRows}
 
 // takeRows writes the reservation on free rows.
 func takeRows(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, error) {

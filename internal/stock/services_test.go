@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
@@ -130,7 +131,8 @@ func TestResetFreesRedlock(t *testing.T) {
 	product := h.Product(t, 1, 0)
 	held := hold(t, a, step.Locked, "redlock", stock.Redis, product, "a")
 	nodes[4].Kill()
-	testkit.Is(t, b.SetStock(t.Context(), product, 5, 0), nil, "SetStock() with one node that cannot be reached")
+	err := b.SetStock(t.Context(), product, 5, ledger.Rules{})
+	testkit.Is(t, err, nil, "SetStock() with one node that cannot be reached")
 	b.Sell(t, "redlock", stock.Redis, product, 1, "b")
 	held.sells(t)
 }

@@ -185,8 +185,7 @@ type Mode struct {
 	// Counter says that the lock of a product leaves its fencing counter in Redis for good. Package shop looks the product
 	// up before it calls such a mode: otherwise requests for products that do not exist would fill Redis.
 	Counter bool
-	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter, -1 =
-	// on a row per unit.
+	// Segments is the number of segments that a run should split the product into; 0 = none.
 	Segments int
 	// Reserves says that the mode holds units for a buyer before it sells them: its [Deductor] is a [Reserver] too. In SQL
 	// Way is how it does that.
@@ -206,6 +205,9 @@ type Mode struct {
 func (m Mode) Required() []Backend {
 	return slices.DeleteFunc(slices.Clone(m.Needs), func(b Backend) bool { return slices.Contains(m.Optional, b) })
 }
+
+// Units says that the mode sells rows of units, which a run must make.
+func (m Mode) Units() bool { return m.Way != nil && m.Way.Act == ledger.ReserveUnits }
 
 // Claims is one row of the design's table. "." exact, "" broken by threads or replicas already, "–" cannot happen, else
 // letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost, B a buyer has more

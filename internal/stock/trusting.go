@@ -89,7 +89,7 @@ func (t trusting) writeRedis(ctx context.Context, orders []ledger.Order) error {
 		return err
 	}
 	for i, o := range orders {
-		orders[i].Way = ledger.Absolute
+		orders[i].Way = ledger.Absolutely
 		set := d.Redis.Set
 		if i > 0 {
 			set = d.Redis.FinishSet

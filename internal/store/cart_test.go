@@ -221,7 +221,7 @@ func TestSQLResetDeletesLocks(t *testing.T) {
 				rest)
 			testkit.Must(t, db.Exec(insert).Error)
 		}
-		testkit.Must(t, s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"))
+		testkit.Must(t, s.Reset(t.Context(), 1, 5, ledger.Rules{}, "mine", "fenced", "nobody's"))
 		var left []string
 		testkit.Must(t, db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error)
 		testkit.Same(t, left, []string{"fenced", "theirs"}, "locks after Reset()")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -83,20 +82,15 @@ func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o led
 	return res.Succeeded, nil
 }
 
-// Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only
-// marked.
-func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) error {
-	return e.ResetTo(ctx, product, stock, segments, ledger.HoldRules{})
-}
-
-// ResetTo is [Etcd.Reset] of a product that may have a limit per buyer, which no mode keeps to here.
-func (e *Etcd) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules) error {
+// Reset sets the stock of a product and deletes its orders. Segments are Redis's, and no mode keeps to a limit per
+// buyer here: a product that has them is only marked.
+func (e *Etcd) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	count := strconv.FormatInt(stock, 10)
 	initial := count
 	switch {
-	case segments > 0:
+	case rules.Segments > 0:
 		count = segmentedMark + count
 	case rules.PerBuyer > 0:
 		count = limited(count, rules.PerBuyer)
@@ -135,8 +129,8 @@ func etcdFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err er
 			}
 			return ledger.Facts{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
-		text := withoutLimit(string(kvs[0].Value))
-		if *dest, err = parseCount(strings.TrimPrefix(text, segmentedMark), product); err != nil {
+		_, count := marked(string(kvs[0].Value))
+		if *dest, err = whole(count, product); err != nil {
 			return ledger.Facts{}, err
 		}
 	}

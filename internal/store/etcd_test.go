@@ -36,7 +36,8 @@ var (
 
 func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) {
 	t.Helper()
-	testkit.Mustf(t, e.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
+	err := e.Reset(t.Context(), product, stock, ledger.Rules{Segments: segments})
+	testkit.Mustf(t, err, "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func TestEtcdReadsWhatItWrote(t *testing.T) {
@@ -119,7 +120,7 @@ func TestEtcdOutOfReach(t *testing.T) {
 		testkit.IsError(t, err, store.ErrUnavailable, "Facts()")
 	})
 	all.Go(func() {
-		testkit.IsError(t, e.Reset(t.Context(), 1, 1, 0), store.ErrUnknown, "Reset()")
+		testkit.IsError(t, e.Reset(t.Context(), 1, 1, ledger.Rules{}), store.ErrUnknown, "Reset()")
 	})
 	all.Wait()
 }

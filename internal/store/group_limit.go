@@ -20,7 +20,7 @@ type LimitedRow struct {
 // and nothing is locked.
 func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 	p, err := t.holdProduct(product)
-	if err != nil || !p.perBuyer.Valid || p.way != WayHolds {
+	if err != nil || p.sold != ledger.PerBuyer {
 		return nil, err
 	}
 	l := LimitedRow{Product: product, Run: p.run, PerBuyer: p.perBuyer.Int64, Units: map[string]int64{}}

@@ -42,8 +42,8 @@ var errOvertaken = fmt.Errorf("%w: the reservation changed meanwhile", ErrConfli
 // Way is how a mode holds units in SQL: the statements that tell such modes apart. What follows from a state, and when
 // it may change, is the same for all of them.
 type Way struct {
-	// Kind is how the product must be sold: WayHolds, WayCounted or WayUnits.
-	Kind string
+	// Act is what it does to the product: Reserve, ReserveComputed or ReserveUnits.
+	Act ledger.Act
 	// Take takes the units of an item, if so many are free, and returns how many are left; nil = not known.
 	Take func(tx *Tx, reservation string, item ledger.HoldItem) (left *int64, ok bool, err error)
 	// Give puts the units of ended reservations back; item has their sum. It may not have happened before COMMIT.
@@ -54,13 +54,6 @@ type Way struct {
 	// Unlimited says that what the mode sells to a buyer does not count for his limit.
 	Unlimited bool
 }
-
-// The kinds of products; see the table product_stock.
-const (
-	WayHolds   = "holds"
-	WayCounted = "counted"
-	WayUnits   = "units"
-)
 
 // HoldBy sets how each mode that holds does it. Call it before the first hold.
 func (s *SQL) HoldBy(way func(mode string) Way) { s.way = way }
@@ -83,10 +76,11 @@ func (o *onEnd) tell(h ledger.Hold, was ledger.HoldState) {
 
 // holdProduct is what a hold must know of a product.
 type holdProduct struct {
-	run, segments, stock int64
-	perBuyer             sql.NullInt64
-	late, way            string
-	now                  int64 // the time of the read
+	run, stock int64
+	sold       ledger.Sold
+	perBuyer   sql.NullInt64
+	late       string
+	now        int64 // the time of the read
 }
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in
@@ -95,7 +89,7 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
 	for i := range h.Items {
-		limits[i], err = t.enter(&h.Items[i], way)
+		limits[i], err = t.enter(&h.Items[i], way.Act)
 		if errors.Is(err, ErrSegmented) {
 			err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: h.Items[i].ProductID}
 		}
@@ -134,15 +128,13 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 // TakeBy takes units for an order of a buyer in a mode's way, without a hold. It returns how many are left, nil = not
 // known, and the run that they were taken in, for [Tx.BoughtBy].
 func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, run int64, err error) {
-	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
-	p, err := t.holdProduct(product)
+	item, act := ledger.HoldItem{ProductID: product, Quantity: quantity}, way.Act
+	if act == ledger.Reserve {
+		act = ledger.Sell
+	}
+	p, err := t.enter(&item, act)
 	if err != nil {
 		return nil, 0, err
-	}
-	if item.Run = p.run; way.Kind != WayHolds || p.way == WayCounted || p.way == WayUnits || p.segments > 0 {
-		if p, err = t.enter(&item, way); err != nil { // a sale from the counter says nothing about later ones
-			return nil, 0, err
-		}
 	}
 	if err := t.takeOfBuyer(buyer, item, p); err != nil {
 		return nil, 0, err
@@ -168,34 +160,35 @@ func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
 	return t.exec(t.q.OrderBuyer, run, nullString(buyer), order, product)
 }
 
-// enter reads a product for a hold, and says on it how it is sold from now on.
-func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
-	p, err := t.holdProduct(item.ProductID)
-	if err != nil {
+// enter reads a product for an act, and says on it how it is sold from now on. An item that has a run must be of the
+// product's.
+func (t *Tx) enter(item *ledger.HoldItem, act ledger.Act) (p holdProduct, err error) {
+	if p, err = t.holdProduct(item.ProductID); err != nil {
 		return p, err
 	}
+	if item.Run != 0 && item.Run != p.run {
+		return p, ErrNoOrder
+	}
 	item.Run = p.run
+	next, ok := p.sold.After(act)
 	switch {
-	case p.way == way.Kind:
-		return p, nil
-	case p.segments > 0:
+	case p.sold == ledger.InSegments:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
-	case p.way == WayHolds && p.perBuyer.Valid && way.Kind == WayCounted: // if no unit was taken from its counter
-	case p.way != "" || way.Kind == WayUnits:
+	case !ok:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+	case next == p.sold:
+		return p, nil
 	}
-	segments := 0
-	if way.Kind == WayCounted {
-		segments = -1
-	}
-	n, err := t.affected(t.q.HoldWay, way.Kind, segments, item.ProductID, p.run, way.Kind)
+	way, segments := columns(next, 0)
+	n, err := t.affected(t.q.HoldWay, way, segments, item.ProductID, p.run, way)
 	if err != nil || n > 0 {
 		return p, err
 	}
-	if now, err := t.holdProduct(item.ProductID); err != nil || now.way != WayHolds || way.Kind == WayHolds {
-		return p, cmp.Or(err, errOvertaken)
+	now, err := t.holdProduct(item.ProductID)
+	if err == nil && now.run == p.run && now.sold == p.sold { // a unit was taken from the counter
+		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
-	return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID} // its counter has been used
+	return p, cmp.Or(err, errOvertaken)
 }
 
 // short says why a take failed: too little, or a run that has just ended, or units that are free and locked.
@@ -204,7 +197,7 @@ func (t *Tx) short(item ledger.HoldItem, way Way) error {
 	if err != nil {
 		return err
 	}
-	if way.Kind != WayHolds {
+	if way.Act != ledger.Reserve {
 		if p.stock, err = t.freeOf(way, item); err != nil {
 			return err
 		}
@@ -218,7 +211,7 @@ func (t *Tx) short(item ledger.HoldItem, way Way) error {
 // freeOf counts the free units of a product that has no counter, by a plain read.
 func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
 	query := t.q.HoldFree
-	if way.Kind == WayUnits {
+	if way.Act == ledger.ReserveUnits {
 		query = t.q.UnitsFree
 	}
 	err = t.conn.QueryRowContext(t.ctx, query, item.ProductID, item.Run).Scan(&n)
@@ -226,7 +219,9 @@ func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
 }
 
 // Free counts the units of a counted product that are neither held nor ordered.
-func (t *Tx) Free(item ledger.HoldItem) (int64, error) { return t.freeOf(Way{Kind: WayCounted}, item) }
+func (t *Tx) Free(item ledger.HoldItem) (int64, error) {
+	return t.freeOf(Way{Act: ledger.ReserveComputed}, item)
+}
 
 // TakeHold takes units from the counter if they are there, while the product is in the item's run.
 func (t *Tx) TakeHold(item ledger.HoldItem) (left int64, ok bool, err error) {
@@ -287,11 +282,13 @@ func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) {
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
+	var segments int
 	row := t.conn.QueryRowContext(t.ctx, t.q.HoldProduct, id)
-	err = row.Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way, &p.now)
+	err = row.Scan(&p.run, &segments, &p.stock, &p.perBuyer, &p.late, &p.sold, &p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
 	}
+	p.sold = soldAs(p.sold, segments)
 	return p, statementError(err)
 }
 

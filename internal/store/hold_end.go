@@ -316,20 +316,12 @@ func (s *SQL) Return(ctx context.Context, product int64, order string, restock b
 
 func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, reservation, mode string,
 	restock bool) error {
-	p, err := t.holdProduct(item.ProductID)
+	p, err := t.enter(&item, ledger.Return)
+	if errors.Is(err, ErrSegmented) {
+		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+	}
 	if err != nil {
 		return err
-	}
-	if item.Run != 0 && item.Run != p.run {
-		return ErrNoOrder
-	}
-	if p.way == "absolute" || p.segments > 0 {
-		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
-	}
-	if p.way == "" {
-		if n, err := t.affected(t.q.HoldWay, WayHolds, 0, item.ProductID, p.run, WayHolds); err != nil || n == 0 {
-			return cmp.Or(err, errOvertaken)
-		}
 	}
 	now, err := t.now()
 	if err != nil {
@@ -338,7 +330,6 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 	if n, err := t.affected(t.q.OrderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
 		return cmp.Or(err, errOvertaken)
 	}
-	item.Run = p.run
 	owner := cmp.Or(reservation, order)      // of the rows of units
 	if buyer != "" && !way(mode).Unlimited { // he may buy again, whatever becomes of the units
 		if err := t.exec(t.q.BuyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
@@ -346,7 +337,7 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		}
 	}
 	switch {
-	case !restock && p.way == WayUnits:
+	case !restock && p.sold == ledger.InUnits:
 		return t.exec(t.q.UnitsWriteOff, item.ProductID, owner)
 	case !restock:
 		return nil

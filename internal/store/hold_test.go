@@ -37,7 +37,7 @@ type holdsOn struct {
 
 // aWay holds by the counter.
 var aWay = store.Way{
-	Kind: store.WayHolds,
+	Act: ledger.Reserve,
 	Take: func(tx *store.Tx, _ string, i ledger.HoldItem) (*int64, bool, error) {
 		left, ok, err := tx.TakeHold(i)
 		return &left, ok, err
@@ -186,7 +186,7 @@ func TestLatePaymentsAreLast(t *testing.T) {
 		resetSQL(h.T, h.s, 1, 5, 0)
 		h.is("told", ledger.Expired, 5)
 		late := func(product int64, rule string) {
-			testkit.Must(h.T, h.s.ResetTo(h.Context(), product, 5, 0, ledger.HoldRules{Late: rule}))
+			testkit.Must(h.T, h.s.Reset(h.Context(), product, 5, ledger.Rules{Late: rule}))
 		}
 		late(1, ledger.LateRehold)
 		for i, swept := range []bool{false, true} {
@@ -304,7 +304,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	dsn := testenv.MySQL(t)
 	h := holdsOn{t, openSQL(t, dsn)}
 	h.s.HoldBy(func(string) store.Way { return aWay })
-	testkit.Must(t, h.s.ResetTo(t.Context(), 1, 5, 0, ledger.HoldRules{Late: ledger.LateRehold}))
+	testkit.Must(t, h.s.Reset(t.Context(), 1, 5, ledger.Rules{Late: ledger.LateRehold}))
 	testkit.Must(t, h.hold("a", 1))
 	h.overdue("a")
 	_, _, err := h.s.Sweep(t.Context(), store.Due{}, 100, "r")
@@ -337,29 +337,11 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	h.is("a", ledger.Confirmed, 4)
 }
 
-// A limit per buyer says how many he may have; a late payment keeps to it. A
-// product of which units are held refuses writes that would overwrite a release.
+// A limit per buyer says how many he may have; a late payment keeps to it.
 func TestHoldsRefuse(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {
-		testkit.Must(h.T, h.hold("a", 1))
-		for name, write := range map[string]func(tx *store.Tx) error{
-			"Set": func(tx *store.Tx) error { return tx.Set(1, 3) },
-			"SetUpdated": func(tx *store.Tx) error {
-				r, err := tx.Read(1)
-				if err == nil {
-					_, err = tx.SetUpdated(1, 3, r.UpdatedAt)
-				}
-				return err
-			},
-			"SetFenced": func(tx *store.Tx) error { _, err := tx.SetFenced(1, 3, 1); return err },
-		} {
-			if err := h.s.Tx(h.Context(), store.ReadCommitted, write); !errors.Is(err, store.ErrHoldsUnsupported) {
-				h.Errorf("%s over a hold: %v", name, err)
-			}
-		}
-		h.is("a", ledger.Held, 4)
-		testkit.Must(h.T, h.s.ResetTo(h.Context(), 1, 5, 0, ledger.HoldRules{PerBuyer: 1, Late: ledger.LateRehold}))
+		testkit.Must(h.T, h.s.Reset(h.Context(), 1, 5, ledger.Rules{PerBuyer: 1, Late: ledger.LateRehold}))
 		hold := func(id string) error {
 			return h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
 				_, _, err := tx.Reserve(ledger.Hold{ID: id, Buyer: "ann", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1}}},

@@ -195,7 +195,7 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 		}
 		purging.Go(func() {
 			for ctx.Err() == nil {
-				if err := s.Reset(ctx, 2, 5, 0); err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
+				if err := s.Reset(ctx, 2, 5, ledger.Rules{}); err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
 					t.Errorf("Reset() = %v, want nil", err)
 				}
 			}

@@ -91,34 +91,47 @@ func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
 	return parseCount(v, product)
 }
 
+// parseCount reads the count of a product that any mode may sell.
 func parseCount(v string, product int64) (int64, error) {
-	switch {
-	case strings.HasPrefix(v, segmentedMark):
+	switch sold, _ := marked(v); sold {
+	case ledger.InSegments:
 		return 0, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
-	case strings.HasPrefix(v, heldMark):
+	case ledger.Relatively:
 		return 0, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
-	case strings.HasPrefix(v, limitedMark):
+	case ledger.PerBuyer:
 		return 0, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
 	}
-	n, err := strconv.ParseInt(v, 10, 64)
+	return whole(v, product)
+}
+
+func whole(count string, product int64) (int64, error) {
+	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: count of product %d is %q, not a number", ErrUnavailable, product, v)
+		return 0, fmt.Errorf("%w: count of product %d is %q, not a number", ErrUnavailable, product, count)
 	}
 	return n, nil
 }
 
-// limited marks a count with a limit per buyer; withoutLimit takes the mark away.
+// limited marks a count with a limit per buyer.
 func limited(count string, perBuyer int64) string {
 	return limitedMark + strconv.FormatInt(perBuyer, 10) + ":" + count
 }
 
-func withoutLimit(v string) string {
-	limited, ok := strings.CutPrefix(v, limitedMark)
-	if !ok {
-		return v
+// marked says how a product is sold by the mark of its count, and what comes after the mark: the count, or the number
+// of segments.
+func marked(v string) (sold ledger.Sold, rest string) {
+	if n, ok := strings.CutPrefix(v, segmentedMark); ok {
+		return ledger.InSegments, n
 	}
-	_, count, _ := strings.Cut(limited, ":")
-	return count
+	rest, ok := strings.CutPrefix(v, limitedMark)
+	if !ok {
+		return ledger.Undecided, v
+	}
+	limit, count, _ := strings.Cut(rest, ":")
+	if limit == "0" {
+		return ledger.Relatively, count
+	}
+	return ledger.PerBuyer, count
 }
 
 // Set writes the count absolutely, whatever it is now.
@@ -171,22 +184,17 @@ func (r *Redis) Append(ctx context.Context, o ledger.Order) error {
 	return writeError(err)
 }
 
-// Reset sets the stock of a product, split into segments if segments > 0. It deletes the product's orders and answers,
-// and the keys that also returns for the number of segments that the product may have had. The deletes are separate
-// commands and come first, because Redis executes them even if its memory is full. After an error, repeat it.
-func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
-	return r.ResetTo(ctx, product, stock, segments, ledger.HoldRules{}, also)
-}
-
-// ResetTo is [Redis.Reset] with rules about reservations. The reservations that are held become void at the moment in
-// which the count is set.
-func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules,
+// Reset sets the stock of a product. It deletes the product's orders and answers, and the keys that also returns for
+// the number of segments that the product may have had. The deletes are separate commands and come first, because Redis
+// executes them even if its memory is full. After an error, repeat it. The reservations that are held become void at
+// the moment in which the count is set.
+func (r *Redis) Reset(ctx context.Context, product, stock int64, rules ledger.Rules,
 	also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
 		return err
 	}
-	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers-moved", product))
+	gone := append(also(max(old, rules.Segments)), r.key("orders", product), r.key("answers-moved", product))
 	gone = append(gone, r.answerKeys(product)...)
 	for i := range old {
 		gone = append(gone, r.segmentKey(product, i))
@@ -197,7 +205,7 @@ func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int,
 	}
 	done, err := pipe.Exec(ctx)
 	if err = writeError(err); err == nil {
-		err = r.setCount(ctx, product, stock, segments, rules)
+		err = r.setCount(ctx, product, stock, rules)
 	}
 	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, applied) { // "nothing happened" would be false
 		err = fmt.Errorf("%w: orders deleted: %w", ErrUnknown, err)
@@ -212,7 +220,8 @@ func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUna
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot,
 // the product itself last, where the new run begins. A MULTI would not do: if memory is full, Redis refuses all of it.
-func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules) error {
+func (r *Redis) setCount(ctx context.Context, product, stock int64, rules ledger.Rules) error {
+	segments := rules.Segments
 	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
 		share := stock / int64(segments)
@@ -315,12 +324,12 @@ func counts(product int64, stock, initial any, more bool) (f ledger.Facts, split
 	if f.Initial, err = number(initial); err != nil {
 		return f, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
 	}
-	mark, isSplit := strings.CutPrefix(count, segmentedMark)
-	if !isSplit {
-		f.Stock, err = parseCount(withoutLimit(count), product)
+	var rest string
+	if f.Sold, rest = marked(count); f.Sold != ledger.InSegments {
+		f.Stock, err = whole(rest, product)
 		return f, 0, err
 	}
-	if split, err = strconv.Atoi(mark); err != nil {
+	if split, err = strconv.Atoi(rest); err != nil {
 		err = fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, count)
 	}
 	return f, split, err

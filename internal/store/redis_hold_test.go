@@ -32,9 +32,9 @@ type redisHolds struct {
 
 func (h redisHolds) id(name string) string { return "redis-1-" + h.space + name }
 
-func (h redisHolds) reset(rules ledger.HoldRules) {
+func (h redisHolds) reset(rules ledger.Rules) {
 	h.Helper()
-	testkit.Must(h.TB, h.r.ResetTo(h.Context(), 1, 5, 0, rules, noKeys))
+	testkit.Must(h.TB, h.r.Reset(h.Context(), 1, 5, rules, noKeys))
 }
 
 // aHold is a reservation of product 1. Its key is the name, unless that has a '-', and its buyer the name up to a '/'.
@@ -99,7 +99,7 @@ func (h redisHolds) do(move string) string {
 		_, err := h.r.Sell(h.Context(), s)
 		return told(err, "")
 	case "reset":
-		h.reset(ledger.HoldRules{})
+		h.reset(ledger.Rules{})
 		return ""
 	}
 	h.Fatalf("no move %q", move)
@@ -173,7 +173,7 @@ func (h redisHolds) sound(when string) ledger.Holds {
 
 // Each arrow of the state machine, and what its repetition answers; after each move the books are right.
 func TestRedisHoldArrows(t *testing.T) {
-	type H = ledger.HoldRules
+	type H = ledger.Rules
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
 		h := redisHolds{TB: t, r: r}
 		for i, c := range []struct {
@@ -249,7 +249,7 @@ func TestRedisHoldArrows(t *testing.T) {
 func TestRedisPaymentsAreNotForgotten(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(ledger.HoldRules{})
+		h.reset(ledger.Rules{})
 		h.play("paid", "hold a 1 = held 4; confirm a p = confirmed op; hold b 1 = held 3; cancel b = cancelled")
 		var others []any
 		for i := range 6000 {
@@ -308,14 +308,14 @@ func TestRedisHoldsRace(t *testing.T) {
 			slices.Sort(said)
 			return said
 		}
-		h.reset(ledger.HoldRules{PerBuyer: 4})
+		h.reset(ledger.Rules{PerBuyer: 4})
 		h.do("hold z 4")
 		won := slices.DeleteFunc(all(40, func(i int) string { return h.do(fmt.Sprintf("hold x%d/1 1", i)) }),
 			func(s string) bool { return s == "short 0" })
 		if !slices.Equal(won, []string{"held 0"}) {
 			t.Errorf("of 40 holds of the last unit these were not sold out: %q, want one", won)
 		}
-		h.reset(ledger.HoldRules{PerBuyer: 4})
+		h.reset(ledger.Rules{PerBuyer: 4})
 		won = slices.DeleteFunc(all(10, func(i int) string { return h.do(fmt.Sprintf("hold x/%d 1", i)) }),
 			func(s string) bool { return strings.HasPrefix(s, "limit") })
 		if len(won) != 4 {
@@ -326,7 +326,7 @@ func TestRedisHoldsRace(t *testing.T) {
 			t.Errorf("holds above the limit: %q", won)
 		}
 		for round := range 20 {
-			h.reset(ledger.HoldRules{})
+			h.reset(ledger.Rules{})
 			id := fmt.Sprint("h", round)
 			first := []string{"hold ", "brief "}[round%2] + id + " 5"
 			if said := all(3, func(int) string { return h.do(first) }); said[0] != "held 0" || said[2] != "held 0" {
@@ -376,7 +376,7 @@ func (h redisHolds) play(name, moves string) {
 func TestRedisHoldsInTheBooks(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(ledger.HoldRules{})
+		h.reset(ledger.Rules{})
 		h.play("books", `sell = ; hold a 2 = held 2; confirm a p = confirmed op; hold b 1 = held 1; restock s = 1 true
 			write-off p = 2 false`)
 		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 9})
@@ -427,7 +427,7 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	h := redisHolds{TB: t, r: store.NewRedis(c, "p:")}
-	h.reset(ledger.HoldRules{})
+	h.reset(ledger.Rules{})
 	h.play("free", `hold a 1 = held 4; hold b 1 = held 3; brief c 1 = held 2; hold d 1 = held 1
 		confirm d p = confirmed op; late c =`)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
@@ -436,7 +436,7 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	}
 	h.play("full", `cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq
 		restock p = 1 true`)
-	h.reset(ledger.HoldRules{PerBuyer: 1})
+	h.reset(ledger.Rules{PerBuyer: 1})
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	h.play("free again", "read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit 1")
 }
@@ -457,7 +457,7 @@ func TestRedisHoldsWhereDiskIsFull(t *testing.T) {
 		})
 	}
 	h := redisHolds{TB: t, r: store.NewRedis(c, "p:")}
-	h.reset(ledger.HoldRules{})
+	h.reset(ledger.Rules{})
 	h.play("free", "brief a 1 = held 4; brief b 2 = held 2; late b =")
 	testkit.Must(t, os.MkdirAll(room, 0o700))
 	save("err")
@@ -479,7 +479,7 @@ func TestRedisHoldsLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	direct := redisHolds{TB: t, r: store.NewRedis(s.Client, s.Prefix)}
-	direct.reset(ledger.HoldRules{})
+	direct.reset(ledger.Rules{})
 	p, client := behindGate(t, s)
 	through := redisHolds{TB: t, r: store.NewRedis(client, s.Prefix)}
 	for i, line := range strings.Split(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2
@@ -509,7 +509,7 @@ func TestRedisHoldsLostReply(t *testing.T) {
 func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(ledger.HoldRules{})
+		h.reset(ledger.Rules{})
 		h.play("sweep", "brief c 1 = held 4; brief b 1 = held 3; late b = ; brief a 1 = held 2; late a =")
 		if d, err := r.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
 			t.Errorf("Overdue() = %v, %v, want how long the first has been", d, err)
@@ -552,9 +552,9 @@ func TestRedisHoldsRetention(t *testing.T) {
 	h := redisHolds{TB: t, r: store.NewRedis(c, "")}
 	begin := time.Now()
 	m.SetTime(begin)
-	h.reset(ledger.HoldRules{Late: ledger.LateRehold})
+	h.reset(ledger.Rules{Late: ledger.LateRehold})
 	h.play("begin", "hold late 1 = held 4")
-	h.reset(ledger.HoldRules{})
+	h.reset(ledger.Rules{})
 	h.play("begin", `hold a-1 1 = held 4; cancel a-1 = cancelled; hold b 1 = held 4; cancel b = cancelled
 		confirm b p = cancelled refund; hold c 1 = held 4; confirm c q = confirmed oq; hold a-2 1 = held 3`)
 	m.SetTime(begin.Add(2 * time.Hour))
@@ -562,7 +562,7 @@ func TestRedisHoldsRetention(t *testing.T) {
 		repeat b p = cancelled refund replay; read late = void`)
 	m.SetTime(begin.Add(8 * 24 * time.Hour))
 	h.play("eight days", "sweep = 2; read b = no hold; repeat c q = confirmed oq replay; hold b 1 = held 3")
-	h.reset(ledger.HoldRules{Late: ledger.LateRehold})
+	h.reset(ledger.Rules{Late: ledger.LateRehold})
 	h.play("late", "hold d 1 = held 4")
 	m.SetTime(begin.Add(8*24*time.Hour + 2*time.Hour))
 	h.play("late", "sweep = 1")

@@ -47,7 +47,8 @@ func noKeys(int) []string { return nil }
 
 func reset(t *testing.T, r *store.Redis, product, stock int64, segments int) {
 	t.Helper()
-	testkit.Mustf(t, r.Reset(t.Context(), product, stock, segments, noKeys), "Reset(%d, %d, %d)", product, stock, segments)
+	err := r.Reset(t.Context(), product, stock, ledger.Rules{Segments: segments}, noKeys)
+	testkit.Mustf(t, err, "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func someOrder(id string, product int64) ledger.Order {
@@ -139,7 +140,10 @@ func TestRedisResetClears(t *testing.T) {
 		lock := s.Prefix + "lock"
 		s.Client.Set(t.Context(), lock, "x", 0)
 		told := -1
-		err := r.Reset(t.Context(), 1, 4, 2, func(segments int) []string { told = segments; return []string{lock} })
+		err := r.Reset(t.Context(), 1, 4, ledger.Rules{Segments: 2}, func(segments int) []string {
+			told = segments
+			return []string{lock}
+		})
 		if err != nil || told != 5 {
 			t.Errorf("Reset() = %v, told of %d segments, want 5: the more of old and new", err, told)
 		}
@@ -216,10 +220,10 @@ func TestRedisLostReply(t *testing.T) {
 			1, ledger.Facts{Initial: 5, Stock: 5, Orders: []ledger.Order{someOrder("a", 1)}}},
 		"SetSegments one": {"^SET ", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1}, true)
-		}, 2, ledger.Facts{Initial: 6, Stock: 4, Segments: []int64{1, 3}, Orders: []ledger.Order{}}},
+		}, 2, ledger.Facts{Initial: 6, Stock: 4, Sold: ledger.InSegments, Segments: []int64{1, 3}, Orders: []ledger.Order{}}},
 		"SetSegments two": {"EXEC", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1, 1: 1}, true)
-		}, 2, ledger.Facts{Initial: 6, Stock: 2, Segments: []int64{1, 1}, Orders: []ledger.Order{}}},
+		}, 2, ledger.Facts{Initial: 6, Stock: 2, Sold: ledger.InSegments, Segments: []int64{1, 1}, Orders: []ledger.Order{}}},
 	} {
 		reset(t, direct, 1, 5, 0)
 		reset(t, direct, 2, 6, 2)
@@ -252,7 +256,7 @@ func TestRedisRefused(t *testing.T) {
 		"Sell to nobody":      sellErr,
 		"Set to nobody":       down.Set(t.Context(), 1, 1),
 		"Append to nobody":    down.Append(t.Context(), someOrder("a", 1)),
-		"Reset at nobody":     down.Reset(t.Context(), 1, 1, 0, noKeys),
+		"Reset at nobody":     down.Reset(t.Context(), 1, 1, ledger.Rules{}, noKeys),
 		"answered with error": up.Append(t.Context(), someOrder("a", 2)),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
@@ -283,8 +287,9 @@ func TestRedisNotReady(t *testing.T) {
 		for name, err := range map[string]error{
 			"Set": r.Set(t.Context(), 1, 1), "FinishSet": r.FinishSet(t.Context(), 1, 1), "Add": added, "Sell": sold,
 			"Sell with a key": keyed,
-			"Append":          r.Append(t.Context(), someOrder("a", 1)), "Reset": r.Reset(t.Context(), 2, 1, 2, noKeys),
-			"SetSegments": r.SetSegments(t.Context(), 2, map[int]int64{0: 1, 1: 1}, true),
+			"Append":          r.Append(t.Context(), someOrder("a", 1)),
+			"Reset":           r.Reset(t.Context(), 2, 1, ledger.Rules{Segments: 2}, noKeys),
+			"SetSegments":     r.SetSegments(t.Context(), 2, map[int]int64{0: 1, 1: 1}, true),
 			"Watch": r.Watch(t.Context(), 1, take, func(ctx context.Context, f func(context.Context) error) error {
 				return f(ctx)
 			}),
@@ -325,7 +330,7 @@ func TestRedisResetHalfDone(t *testing.T) {
 	c, err := backend.OpenRedis(u.String(), 1)
 	testkit.Must(t, err)
 	defer c.Close()
-	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, 0, noKeys); !errors.Is(err, store.ErrUnknown) ||
+	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, ledger.Rules{}, noKeys); !errors.Is(err, store.ErrUnknown) ||
 		!strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("Reset() = %v, want ErrUnknown, because of a refusal", err)
 	}

@@ -319,7 +319,7 @@ func TestRedisSellRefused(t *testing.T) {
 func TestRedisSellForBuyer(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 9, 0)
-		testkit.Must(t, r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys))
+		testkit.Must(t, r.Reset(t.Context(), 2, 9, ledger.Rules{PerBuyer: 2}, noKeys))
 		sell := func(id, key, buyer string, want error, products ...int64) {
 			t.Helper()
 			s := sale(id, key, products...)

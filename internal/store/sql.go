@@ -88,12 +88,40 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 		return Row{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
-	case segments < 0:
+	case segments == noCounter:
 		return Row{}, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
 	case segments > 0:
 		return Row{}, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
+}
+
+// noCounter in the column segments says that the column way tells how the product is sold, and that modes refuse it
+// which do not look there. Otherwise segments is their number, 0 = one counter.
+const noCounter = -1
+
+// columns says how a product is sold, in the columns way and segments.
+func columns(s ledger.Sold, segments int) (way ledger.Sold, column int) {
+	switch s {
+	case ledger.InSegments:
+		return ledger.Undecided, segments
+	case ledger.PerBuyer:
+		return ledger.Relatively, noCounter
+	case ledger.Computed, ledger.InUnits:
+		return s, noCounter
+	}
+	return s, 0
+}
+
+// soldAs reads it from there.
+func soldAs(way ledger.Sold, segments int) ledger.Sold {
+	switch {
+	case segments > 0:
+		return ledger.InSegments
+	case segments == noCounter && way == ledger.Relatively:
+		return ledger.PerBuyer
+	}
+	return way
 }
 
 // ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards
@@ -159,20 +187,8 @@ func (s *SQL) renew(err error) {
 // Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A
 // cart has one key: it goes with the first of its products that is reset, and the orders of the others stay, without
 // it. Reservations stay as they are: they are of another run.
-func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
-	return s.ResetTo(ctx, product, stock, segments, ledger.HoldRules{}, locks...)
-}
-
-// ResetTo is [SQL.Reset] with rules about reservations.
-func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules,
-	locks ...string) error {
-	way := ""
-	switch {
-	case rules.Units:
-		segments, way = -1, WayUnits
-	case rules.PerBuyer > 0:
-		segments, way = -1, WayHolds
-	}
+func (s *SQL) Reset(ctx context.Context, product, stock int64, rules ledger.Rules, locks ...string) error {
+	way, segments := columns(rules.Sold(), rules.Segments)
 	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
@@ -240,10 +256,10 @@ func (s *SQL) Facts(ctx context.Context, product int64) (f ledger.Facts, err err
 
 // count fills in the stock of a product that has no counter.
 func (q *queries) count(product int64, f *ledger.Facts, row func(query string, args ...any) *sql.Row) error {
-	switch f.Way {
-	case WayCounted:
+	switch f.Sold {
+	case ledger.Computed:
 		return row(q.HoldFree, product, f.Run).Scan(&f.Stock)
-	case WayUnits:
+	case ledger.InUnits:
 		return row(q.UnitsFree, product, f.Run).Scan(&f.Stock)
 	}
 	return nil
@@ -252,7 +268,9 @@ func (q *queries) count(product int64, f *ledger.Facts, row func(query string, a
 // scanFacts scans a row of the query facts.
 func scanFacts(row *sql.Row, f *ledger.Facts) error {
 	var segments int
-	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Way, &f.Run)
+	err := row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Sold, &f.Run)
+	f.Sold = soldAs(f.Sold, segments)
+	return err
 }
 
 // querier is a pool, a connection or a transaction.

@@ -84,7 +84,8 @@ func take(t *testing.T, product int64, err error) func(*store.Tx) error {
 
 func resetSQL(t *testing.T, s *store.SQL, product, stock int64, segments int) {
 	t.Helper()
-	testkit.Mustf(t, s.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
+	err := s.Reset(t.Context(), product, stock, ledger.Rules{Segments: segments})
+	testkit.Mustf(t, err, "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
@@ -170,13 +171,13 @@ func TestSQLFactsAndReset(t *testing.T) {
 				tx.InsertOrder(a), tx.InsertOrder(b), tx.Set(1, -2))
 		})
 		wantFacts(t, s, 1, ledger.Facts{
-			Initial: 5, Stock: -2, Way: "absolute", Orders: []ledger.Order{a, b},
+			Initial: 5, Stock: -2, Sold: ledger.Absolutely, Orders: []ledger.Order{a, b},
 			Keys: []ledger.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9, Mode: "m"}},
 		}, "after the writes")
 		before, err := s.Facts(t.Context(), 1)
 		testkit.Must(t, err)
 		resetSQL(t, s, 1, 3, 2)
-		wantFacts(t, s, 1, ledger.Facts{Initial: 3, Stock: 3}, "after a reset")
+		wantFacts(t, s, 1, ledger.Facts{Initial: 3, Stock: 3, Sold: ledger.InSegments}, "after a reset")
 		after, err := s.Facts(t.Context(), 1)
 		if err != nil || after.LeaseSeq != before.LeaseSeq+1 || after.Run == before.Run {
 			t.Errorf("Facts() after Reset() = %+v, %v, want another run, and one write more than %+v", after, err, before)
@@ -193,7 +194,7 @@ func TestSQLResetsAtOnce(t *testing.T) {
 		for product := range int64(6) {
 			wg.Go(func() {
 				for range 5 {
-					testkit.Is(t, s.Reset(t.Context(), product, 9, 0), nil, "Reset(%d)", product)
+					testkit.Is(t, s.Reset(t.Context(), product, 9, ledger.Rules{}), nil, "Reset(%d)", product)
 				}
 			})
 		}
@@ -384,7 +385,7 @@ func TestSQLRefused(t *testing.T) {
 	_, factsErr := s.Facts(t.Context(), 1)
 	body := func(*store.Tx) error { t.Error("the body ran without a server"); return nil }
 	for name, err := range map[string]error{
-		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0), "Tx": inTx(t, s, body),
+		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, ledger.Rules{}), "Tx": inTx(t, s, body),
 		"GroupTx": s.GroupTx(t.Context(), body), "TripTx": s.TripTx(t.Context(), body),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {

@@ -293,7 +293,7 @@ func TestSweepIsCheap(t *testing.T) {
 	dsn := testenv.MySQL(t)
 	h := holdsOn{t, openSQL(t, dsn)}
 	for product := range int64(products) {
-		testkit.Must(t, h.s.ResetTo(t.Context(), product+1, 0, 0, ledger.HoldRules{PerBuyer: 1 << 40}))
+		testkit.Must(t, h.s.Reset(t.Context(), product+1, 0, ledger.Rules{PerBuyer: 1 << 40}))
 	}
 	testkit.Must(t, h.s.DB().Exec("INSERT INTO buyer_units SELECT id, run, b, 1000000 FROM product_stock, "+
 		"(SELECT 'b0' b UNION SELECT 'b1') of_all").Error)

@@ -51,7 +51,7 @@ func (t *Tx) Set(product, stock int64) error {
 // RefuseHeld is [ErrHoldsUnsupported] if units of the product were held.
 func (t *Tx) RefuseHeld(product int64) error {
 	p, err := t.holdProduct(product)
-	if err == nil && p.way == WayHolds {
+	if _, ok := p.sold.After(ledger.Overwrite); err == nil && !ok {
 		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
 	}
 	return err

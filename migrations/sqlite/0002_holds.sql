@@ -1,8 +1,8 @@
 -- per_buyer is the most units that a buyer may hold or have ordered; NULL = no limit. late says what a payment
 -- after the deadline gets: refund, or rehold while units are free. way says how the product is sold since its stock was set: absolute =
 -- by a mode that writes the count that it has computed, which would overwrite a release; holds = units were held; counted = its stock is
--- computed from holds and orders; units = its stock is the free rows of the table unit; empty = none of them so far. The last two have
--- segments = -1, so that modes on a counter refuse the product.
+-- computed from holds and orders; units = its stock is the free rows of the table unit; empty = none of them so far. Where segments is
+-- -1, way alone says it (holds with a limit, counted, units), and modes that look at segments only refuse the product.
 ALTER TABLE product_stock ADD COLUMN per_buyer INTEGER NULL;
 
 ALTER TABLE product_stock ADD COLUMN late TEXT NOT NULL DEFAULT 'refund';

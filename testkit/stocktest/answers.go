@@ -21,7 +21,7 @@ func (c cell) answers(t *testing.T) {
 // replayed: a sale and a refusal are repeated at every replica; another payload under the key is refused. Without a key
 // nothing is kept.
 func (c cell) replayed(t *testing.T) {
-	product, want := c.h.Product(t, 9, min(c.mode.Segments, 0)), Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}
+	product, want := c.h.ProductOf(t, c.mode, 9, 0), Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}
 	deduct := func(r *Replica, quantity int64, key string) (stock.Receipt, error) {
 		return r.Deduct(t.Context(), c.mode.Name, c.at, product, quantity, key)
 	}
@@ -66,7 +66,7 @@ func (c cell) replayed(t *testing.T) {
 
 // anyBody: a stored body comes back byte for byte.
 func (c cell) anyBody(t *testing.T) {
-	product := c.h.Product(t, 9, min(c.mode.Segments, 0))
+	product := c.h.ProductOf(t, c.mode, 9, 0)
 	body := append([]byte("\x00\xff'\"\\?:name @p\r\n\u2028%d汉"), bytes.Repeat([]byte("x"), 4000)...)
 	req := Request(product, 1, keyOf(product, "any"))
 	req.Store = c.at

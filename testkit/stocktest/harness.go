@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/coord"
@@ -201,16 +202,37 @@ func services(set *backend.Set, l *stock.Lockers, steps *step.Stream) (closers [
 // Product creates a new product with the given stock.
 func (h *Harness) Product(t testing.TB, units int64, segments int) int64 {
 	t.Helper()
+	return h.made(t, units, ledger.Rules{Segments: segments})
+}
+
+// ProductOf is Product by [Rules].
+func (h *Harness) ProductOf(t testing.TB, m stock.Mode, units int64, most int) int64 {
+	t.Helper()
+	return h.made(t, units, Rules(m, most))
+}
+
+// Rules are those that a mode wants, with so many segments at most.
+func Rules(m stock.Mode, most int) ledger.Rules {
+	return ledger.Rules{Segments: min(m.Segments, most), Units: m.Units()}
+}
+
+func (h *Harness) made(t testing.TB, units int64, r ledger.Rules) int64 {
+	t.Helper()
 	id := h.products.Add(1)
-	h.SetStock(t, id, units, segments)
+	h.set(t, id, units, r)
 	return id
 }
 
 // SetStock sets the stock of a product and clears what belongs to it.
 func (h *Harness) SetStock(t testing.TB, id, units int64, segments int) {
 	t.Helper()
-	if err := h.Replicas[0].SetStock(t.Context(), id, units, segments); err != nil {
-		t.Fatalf("SetStock(%d, %d, %d): %v", id, units, segments, err)
+	h.set(t, id, units, ledger.Rules{Segments: segments})
+}
+
+func (h *Harness) set(t testing.TB, id, units int64, r ledger.Rules) {
+	t.Helper()
+	if err := h.Replicas[0].SetStock(t.Context(), id, units, r); err != nil {
+		t.Fatalf("SetStock(%d, %d, %+v): %v", id, units, r, err)
 	}
 }
 

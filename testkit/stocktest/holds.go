@@ -73,7 +73,7 @@ func (c cell) direct(t *testing.T, h stock.Hold) (product int64, err error) {
 	if err != nil {
 		t.Fatalf("New() = %v", err)
 	}
-	product = c.h.Product(t, 5, min(c.mode.Segments, 1))
+	product = c.h.ProductOf(t, c.mode, 5, 1)
 	_, err = d.Deduct(t.Context(), c.holding(product, h))
 	return product, err
 }
@@ -106,7 +106,7 @@ func (c cell) lockerExcludesItself(t *testing.T) {
 // not.
 func (c cell) leaseEnds(t *testing.T) {
 	for _, leased := range []time.Duration{0, shortLease} {
-		product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+		product := c.h.ProductOf(t, c.mode, 5, 1)
 		holder, first := c.reading(t, product, leased)
 		req := Request(product, 1, keyOf(product, "rival"))
 		req.Store, req.Wait = c.at, Patience
@@ -157,7 +157,7 @@ func (c cell) reading(t *testing.T, product int64, leased time.Duration) (holder
 // entersAgain: the holder can re-enter, a rival stays out until the last entry is released, and then the lock is free.
 func (c cell) entersAgain(t *testing.T) {
 	const depth = 3
-	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+	product := c.h.ProductOf(t, c.mode, 5, 1)
 	holder := c.h.Replicas[0].Hold(t, step.Read)
 	first := Go(t, func() (stock.Receipt, error) {
 		return c.h.Replicas[0].Shop.Deduct(holder.Ctx, c.mode.Name, c.holding(product, stock.Hold{Depth: depth}))
@@ -190,7 +190,7 @@ func (c cell) entersAgain(t *testing.T) {
 
 // worksLong: the work lies between the read and the write.
 func (c cell) worksLong(t *testing.T) {
-	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+	product := c.h.ProductOf(t, c.mode, 5, 1)
 	at := map[step.Point]time.Time{}
 	w := c.h.Replicas[0].Watch(t, func(_ *Watched, p step.Point) { at[p] = time.Now() })
 	if _, err := c.h.Replicas[0].Shop.Deduct(w.Ctx, c.mode.Name,

@@ -45,13 +45,8 @@ type Plan struct {
 // Load runs a plan on a new product and returns the judge's report.
 func (h *Harness) Load(t testing.TB, p Plan) judge.Report {
 	t.Helper()
-	product := h.Product(t, p.Stock, p.Segments)
-	if p.PerBuyer > 0 {
-		rules := ledger.HoldRules{PerBuyer: p.PerBuyer}
-		if err := h.Replicas[0].SetStockTo(t.Context(), product, p.Stock, 0, rules); err != nil {
-			t.Fatalf("SetStockTo(%+v) = %v", rules, err)
-		}
-	}
+	units := slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == p.Mode && m.Units() })
+	product := h.made(t, p.Stock, ledger.Rules{Segments: p.Segments, PerBuyer: p.PerBuyer, Units: units})
 	begin, start := time.Now(), make(chan struct{})
 	histories, times := make([][]judge.Op, p.Clients), 1
 	if p.Twice {
@@ -191,11 +186,6 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 func (h *Harness) ExactTwice(t *testing.T, mode string, s stock.Store) {
 	t.Helper()
 	p := Plan{Mode: mode, Store: s, Replicas: 3, Stock: 30, Quantity: 1, Clients: 9, Requests: 45, Twice: true}
-	for _, m := range stock.Modes() {
-		if m.Name == mode {
-			p.Segments = min(m.Segments, 0) // a row per unit, where the mode has them
-		}
-	}
 	WantClaim(t, h.Shown(t, p, api.Exact), api.Exact, "every request twice")
 }
 

@@ -9,7 +9,7 @@ import (
 // panics makes the code in the critical section panic between the read and the write: no stock is lost, and the lock is
 // free for the next request.
 func (c cell) panics(t *testing.T) {
-	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+	product := c.h.ProductOf(t, c.mode, 5, 1)
 	w := c.h.Replicas[0].Watch(t, func(_ *Watched, at step.Point) {
 		if at == step.Read {
 			panic("business code fails")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,6 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 	"lastitem/judge"
 )
 
@@ -125,7 +125,7 @@ func keyOf(product int64, key string) string { return fmt.Sprintf("%d/%s", produ
 // product creates a product that is segmented if the mode wants that.
 func (c cell) product(t *testing.T, units int64) int64 {
 	t.Helper()
-	return c.h.Product(t, units, c.mode.Segments)
+	return c.h.ProductOf(t, c.mode, units, math.MaxInt)
 }
 
 // claim checks the mode's claim. A mode that claims to break gets several rounds, but must never break in another way.
@@ -164,7 +164,7 @@ func (c cell) order(t *testing.T) {
 	}
 	remaining := int64(47)
 	want := &remaining
-	if c.mode.Segments != 0 || c.mode.Way != nil && c.mode.Way.Kind == store.WayCounted {
+	if c.mode.Segments > 0 || c.mode.Way != nil && c.mode.Way.Act != ledger.Reserve {
 		want = nil
 	}
 	if diff := cmp.Diff([]*int64{want, want}, []*int64{got.Remaining, o.Remaining}); diff != "" {
@@ -189,7 +189,7 @@ func (c cell) order(t *testing.T) {
 // points returns the steps of one deduction.
 func (c cell) points(t *testing.T) []step.Point {
 	t.Helper()
-	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+	product := c.h.ProductOf(t, c.mode, 5, 1)
 	w := c.h.Replicas[0].Watch(t, nil)
 	if _, err := c.deduct(w.Ctx, product, 1, "steps"); err != nil {
 		t.Fatalf("Deduct() = %v", err)
@@ -259,7 +259,7 @@ func (c cell) unknownProduct(t *testing.T) {
 	if left := c.h.staying(t, product); len(left) > 0 { // anybody can ask for any number of them
 		t.Errorf("it leaves %v in Redis, want nothing that stays for long", left)
 	}
-	c.h.SetStock(t, product, 1, c.mode.Segments)
+	c.h.set(t, product, 1, Rules(c.mode, math.MaxInt))
 	if _, err := c.deduct(t.Context(), product, 1, "early"); err != nil {
 		t.Errorf("Deduct() with the same key once it is there = %v, want nil", err)
 	}
@@ -285,7 +285,7 @@ func (c cell) segmentedProduct(t *testing.T) {
 	if got, want := c.h.Books(t, product, c.at), (Books{Initial: 10, Stock: 10}); got != want {
 		t.Errorf("books after the refusal = %+v, want %+v", got, want)
 	}
-	c.h.SetStock(t, product, 10, min(c.mode.Segments, 0))
+	c.h.set(t, product, 10, Rules(c.mode, 0))
 	if _, err := c.deduct(t.Context(), product, 1, "split"); err != nil {
 		t.Errorf("Deduct() once it is not segmented any more = %v, want nil", err)
 	}
@@ -295,7 +295,7 @@ func (c cell) segmentedProduct(t *testing.T) {
 func (c cell) hangUp(t *testing.T) {
 	for _, p := range c.points(t) {
 		t.Run(p.String(), func(t *testing.T) {
-			product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+			product := c.h.ProductOf(t, c.mode, 5, 1)
 			w := c.h.Replicas[0].HangUp(t, p)
 			_, err := c.deduct(w.Ctx, product, 2, "gone")
 			want := Books{Initial: 5, Stock: 5}
@@ -329,7 +329,7 @@ func (c cell) busy(t *testing.T) {
 	}
 	for _, rival := range rivals {
 		t.Run(rival.Options.Replica, func(t *testing.T) {
-			product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+			product := c.h.ProductOf(t, c.mode, 5, 1)
 			holder := c.h.Replicas[0].Hold(t, step.Locked)
 			first := Go(t, func() (stock.Receipt, error) { return c.deduct(holder.Ctx, product, 1, "the key") })
 			holder.Await(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
@@ -169,7 +170,7 @@ func kafkaResetInTheMiddle(t *testing.T, h *stocktest.Harness) {
 	})
 	awaitWritten()
 	set := make(chan error, 1)
-	go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
+	go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, ledger.Rules{}) }()
 	time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
 	resume()
 	testkit.Mustf(t, <-set, "SetStock()")
