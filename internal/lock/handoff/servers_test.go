@@ -542,6 +542,7 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 	for range 2 {
 		p.handOff(t, 0, p.keys...)
 	}
+	p.hangs(t)
 	moved := p.keys[0]
 	held, released := p.waits(t, 0, moved)
 	near := "near{" + moved + "}" // a lock in the same slot
@@ -563,6 +564,31 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 		p.handOff(t, 0, p.keys[1:]...)
 		p.handOff(t, 1, moved)
 	}
+}
+
+// hangs has the first node hang: that holds up its own locks only.
+func (p clusterPair) hangs(t *testing.T) {
+	t.Helper()
+	healthy := 0
+	for p.slot(t, fmt.Sprint("healthy-", healthy)) < 6000 {
+		healthy++
+	}
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	testkit.Must(t, p.nodes[0].Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE").Err())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 24 { // more than one node has batches
+		wg.Go(func() { _, _ = p.a.Acquire(ctx, fmt.Sprintf("hung-%d{%s}", i, p.keys[0])) })
+		time.Sleep(20 * time.Millisecond)
+	}
+	start := time.Now()
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	if took := time.Since(start); took > 1500*time.Millisecond {
+		t.Errorf("a cycle at a healthy node took %s: it waited for the node that hangs", took)
+	}
+	testkit.Must(t, p.nodes[0].Do(t.Context(), "CLIENT", "UNPAUSE").Err())
+	cancel()
+	wg.Wait()
 }
 
 // move brings the slot of key from the first node to the second, and calls during when it is on its way.
