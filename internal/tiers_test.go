@@ -142,8 +142,8 @@ func (s function) tierOf(reached map[string]bool) string {
 }
 
 // TestTiers lists which tests each tier leaves to a later one. It fails if a conformance suite is in no test of the
-// first tier, or only in slow tests of a package, and if testenv.Slow, Engines or Redisson stands where scripts/test does
-// not find it.
+// first tier, or only in slow tests of a package, and if testenv.Slow, Engines or Redisson stands where scripts/test
+// does not find it.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder

@@ -102,8 +102,8 @@ var otherSettings = []replica.Setting{
 		"console-cost` sets it"), Group: "tests"},
 	{Name: "SHOP_TEST_PICTURES", Help: text.Of("directory of the documentation's pictures, which are taken again; `make " +
 		"pictures` sets it"), Group: "tests"},
-	{Name: "SHOP_TEST_TIER", Help: text.Of("all, engines: the tests that are left to that tier run; `make test-all` and `make " +
-		"test-engines` set it"), Group: "tests"},
+	{Name: "SHOP_TEST_TIER", Help: text.Of("all, engines: the tests that are left to that tier run; `make test-all` and " +
+		"`make test-engines` set it"), Group: "tests"},
 	{Name: "SHOP_TEST_REDISSON", Help: text.Of("directory that `scripts/real-redisson` prints: the tests on Redisson " +
 		"itself run"), Group: "tests"},
 	{Name: "SHOP_TEST_SEED", Default: "1", Help: text.Of("seed of the requests that a test generates from the OpenAPI " +

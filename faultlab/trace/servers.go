@@ -245,8 +245,8 @@ func (t *Tracer) broker(ctx context.Context, c *replica.Config, o stack.Options)
 	c.Kafka = s.Kafka.URL
 	t.kinds[asker] = text.Of("steps of the replica that answers the client").In(o.Lang)
 	t.kinds[consumer] = text.Of("steps of the replica that executes the product's partition, here the same one").In(o.Lang)
-	t.notes = append(t.notes, text.Of("Kafka (%s) is not seen: a broker tells its clients its own address, so that they go "+
-		"past a proxy. The steps that\nthe deduction reports stand in its place: the request is on its way through Kafka "+
+	t.notes = append(t.notes, text.Of("Kafka (%s) is not seen: a broker tells its clients its own address, so that they "+
+		"go past a proxy. The steps that\nthe deduction reports stand in its place: the request is on its way through Kafka "+
 		"before the consumer's first step, and the\nanswer after its last.").With(s.Kafka.Kind))
 	return nil
 }

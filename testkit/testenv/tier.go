@@ -14,8 +14,8 @@ func Slow(t testing.TB, why string) {
 	testkit.Slow(t, why)
 }
 
-// Engines leaves a test to make test-engines, which runs by hand and at night: it shows what others' servers do when one
-// of them dies, rather than what ours do.
+// Engines leaves a test to make test-engines, which runs by hand and at night: it shows what others' servers do when
+// one of them dies, rather than what ours do.
 func Engines(t testing.TB, why string) {
 	t.Helper()
 	testkit.Engines(t, why)

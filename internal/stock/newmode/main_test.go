@@ -32,8 +32,8 @@ func TestSkeletonIsAMode(t *testing.T) {
 	}
 }
 
-// withSkeletons runs a go command on package stock, which has a new mode of each kind. It compiles as make does, so that
-// the rest comes from the cache.
+// withSkeletons runs a go command on package stock, which has a new mode of each kind. It compiles as make does, so
+// that the rest comes from the cache.
 func withSkeletons(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
