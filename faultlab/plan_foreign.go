@@ -10,6 +10,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/say/text"
 	"lastitem/stack"
+	"lastitem/target"
 )
 
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
@@ -24,13 +25,24 @@ func (o Options) only() []string {
 	if o.Serve == nil {
 		return nil
 	}
-	return o.Serve.Needs()
+	return serversOf(o.Serve)
+}
+
+// serversOf returns the servers that a foreign service uses, by the names of stack.
+func serversOf(f *target.Foreign) (all []string) {
+	if f.UsesRedis() {
+		all = append(all, stack.Redis)
+	}
+	if f.UsesSQL() {
+		all = append(all, stack.MySQL)
+	}
+	return all
 }
 
 // service returns the service that the lanes' replicas run.
 func (l *lab) service() rig.Service {
 	if l.o.Serve != nil {
-		return l.o.Serve.Service()
+		return rig.Foreign(l.o.Serve)
 	}
 	return rig.Shop(l.o.Binary)
 }
@@ -65,7 +77,7 @@ func inside(f fault.Fault, path rig.Path) text.Text {
 // meet sends a foreign service requests without any fault, finds out the TTL of its locks, and describes it as a mode.
 func (l *lab) meet(ctx context.Context) error {
 	f, lane := l.o.Serve, l.groups[0].lanes[0]
-	if err := f.Try(ctx, lane); err != nil {
+	if err := rig.Try(ctx, lane, f); err != nil {
 		return err
 	}
 	l.modes = []api.Mode{foreignMode(f)}
@@ -87,7 +99,7 @@ func (l *lab) meet(ctx context.Context) error {
 
 // readTTL finds the locks of a service in Redis and takes the longest TTL as the TTL of the lab.
 func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
-	ask := rig.Ask{Mode: rig.ServiceName, Stock: rig.Stock}
+	ask := rig.Ask{Ask: target.Ask{Mode: target.ServiceName}, Stock: rig.Stock}
 	path, err := lane.Trace(ctx, ask)
 	if err != nil {
 		return err
@@ -112,7 +124,7 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 }
 
 // foreignMode describes a foreign service as a mode. Every fault that can happen to it has the claim Unclaimed.
-func foreignMode(f *rig.Foreign) api.Mode {
+func foreignMode(f *target.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
@@ -122,14 +134,14 @@ func foreignMode(f *rig.Foreign) api.Mode {
 			claims[x.Name] = Unclaimed
 		}
 	}
-	needs := f.Needs()
+	needs := serversOf(f)
 	for i, n := range needs {
 		if n == stack.MySQL {
 			needs[i] = "mysql"
 		}
 	}
 	return api.Mode{
-		Name: rig.ServiceName, Available: true, Needs: needs, Stores: []api.Store{""},
+		Name: target.ServiceName, Available: true, Needs: needs, Stores: []api.Store{""},
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{"": claims},
 	}
 }
@@ -139,7 +151,7 @@ func (l *lab) untried() []Cell {
 	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (text.Text{}) {
 		return nil
 	}
-	return []Cell{{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
+	return []Cell{{Mode: target.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
 		Untested: l.o.Serve.WhyNoRetry()}}
 }
 
@@ -192,7 +204,7 @@ func ofAll(worsts []*Played, cells []Cell) *Played {
 
 // CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil =
 // all can.
-func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
+func CheckFaults(f *target.Foreign, selected []api.Hazard) error {
 	can := foreignMode(f).Claims[""]
 	for _, name := range selected {
 		switch {

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/target"
 )
 
 // Options says which cells to explore, and on which servers.
@@ -39,7 +40,7 @@ type Options struct {
 	TTL time.Duration
 	// Serve is a foreign service to explore in place of the shop's modes; nil = the shop. It makes no claims: the lab
 	// reports every finding.
-	Serve *rig.Foreign
+	Serve *target.Foreign
 	// Binary is the path of the shop's program; "" = the running program.
 	Binary string
 	// Log receives a line for everything that is started, Progress every cell when it is done, and Tally how far the
@@ -73,8 +74,8 @@ type Result struct {
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`
 	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
-	Serve  *rig.Foreign `json:"serve,omitempty"`
-	Leases []rig.Lease  `json:"leases,omitempty"`
+	Serve  *target.Foreign `json:"serve,omitempty"`
+	Leases []rig.Lease     `json:"leases,omitempty"`
 	// LeftOut has the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not
 	// found".
 	LeftOut []string `json:"left_out,omitempty"`

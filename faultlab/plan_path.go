@@ -8,6 +8,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
+	"lastitem/target"
 )
 
 // paths keeps the traced request of each mode and store. Groups whose replicas have the same settings share it.
@@ -70,7 +71,7 @@ func (l *lab) path(ctx context.Context, g *group, c Cell, about rig.About) (rig.
 	defer func() { g.free <- lane }()
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
-		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, About: about, Segments: segments(m), PerBuyer: perBuyer(m),
+		Ask: target.Ask{Mode: c.Mode, Store: c.Store}, Stock: rig.Stock, About: about, Segments: segments(m), PerBuyer: perBuyer(m),
 		ReserveFirst: reserveFirst(m, c.Store), Outlive: outlive(m, lane.TTL),
 	})
 	if err != nil {

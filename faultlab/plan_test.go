@@ -14,6 +14,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/judge"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -71,7 +72,7 @@ func TestBlockedFor(t *testing.T) {
 		cell := sum(Cell{Fault: api.Pause, Claim: Unclaimed}, []Played{{Outcome: api.Exact, Blocked: c.want,
 			Report: judge.Report{Blocked: 2 * time.Second}}})
 		var said strings.Builder
-		testkit.Must(t, (&Result{Cells: []Cell{cell}, Serve: &rig.Foreign{}}).WriteForeign(&said, "en"))
+		testkit.Must(t, (&Result{Cells: []Cell{cell}, Serve: &target.Foreign{}}).WriteForeign(&said, "en"))
 		kept := c.want == UntilLease || c.want == UntilHolder
 		if cell.BlockedFor > 0 != kept || strings.Contains(said.String(), "kept out") != kept {
 			t.Errorf("%s: blocked %q, for %v, said as %q", name, cell.Blocked, cell.BlockedFor, &said)
@@ -202,7 +203,7 @@ func TestReservations(t *testing.T) {
 				sweep.Units())
 		}
 	}
-	if foreignMode(&rig.Foreign{}).Claims[""][api.Expiry] != "" {
+	if foreignMode(&target.Foreign{}).Claims[""][api.Expiry] != "" {
 		t.Error("expiry is played on a foreign service, whose reservations the lab does not know")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // Explore plays every schedule of the selected cells.
@@ -124,7 +125,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		plans, err := l.choose(ctx, g, &c)
 		l.tally.begin(l.guess(c), len(plans))
 		switch {
-		case ctx.Err() != nil || errors.Is(err, rig.ErrOutOfReach):
+		case ctx.Err() != nil || errors.Is(err, target.ErrOutOfReach):
 			return nil, err
 		case err != nil: // the other cells are still played
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
@@ -272,7 +273,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
-		if errors.Is(err, rig.ErrOutOfReach) {
+		if errors.Is(err, target.ErrOutOfReach) {
 			return p, err
 		}
 		if err != nil {

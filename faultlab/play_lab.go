@@ -100,7 +100,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	if o.Serve != nil {
 		err = l.meet(ctx)
 	} else {
-		l.modes, err = rig.Modes(ctx, l.groups[0].lanes[0].C.URL)
+		l.modes, err = l.groups[0].lanes[0].Modes(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.close())

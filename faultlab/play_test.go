@@ -17,6 +17,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/judge"
 	"lastitem/say/text"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -375,7 +376,7 @@ func TestSheetWithoutStories(t *testing.T) {
 	if !strings.Contains(said, "No story was recorded") || !strings.Contains(said, "A before redis: SET") {
 		t.Errorf("the page does not name the schedules:\n%s", said)
 	}
-	said = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
+	said = sheet(t, "en", func(r *Result) { r.Serve = &target.Foreign{}; r.Cells[0].Wrong = nil })
 	if !strings.Contains(said, "Fault lab: your service") || !strings.Contains(said,
 		"Of 2 faults, 1 breaks the service.") {
 		t.Errorf("the page of a foreign service:\n%s", said)
@@ -390,7 +391,7 @@ func TestUntested(t *testing.T) {
 		return rig.Path{Steps: []rig.Position{{Server: rig.Database, Pattern: "SELECT a"},
 			{Server: rig.Database, Pattern: pattern}}}
 	}
-	service := rig.Foreign{Request: "POST /buy"}
+	service := target.Foreign{Request: "POST /buy"}
 	r := &Result{Serve: &service, Took: time.Second}
 	for _, name := range []api.Hazard{api.Threads, api.Replicas, api.Crash} {
 		f, _ := fault.Named(name)
@@ -398,12 +399,12 @@ func TestUntested(t *testing.T) {
 		if name == api.Replicas {
 			p = played("GET", "O")
 		}
-		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: name, Claim: Unclaimed,
+		r.add(&lab{}, sum(Cell{Mode: target.ServiceName, Fault: name, Claim: Unclaimed,
 			Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
 	}
 	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
 	// nothing is left to clean up
-	r.Cells = append(r.Cells, sum(Cell{Mode: rig.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil))
+	r.Cells = append(r.Cells, sum(Cell{Mode: target.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil))
 	if got := r.Untested(); !slices.Equal(got, []string{"threads", "retry"}) || r.Broken() != 1 {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}
@@ -453,8 +454,8 @@ func TestUnprovenService(t *testing.T) {
 		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`,
 			"\nFaults that break the service"},
 	} {
-		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
-		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
+		r := &Result{Serve: &target.Foreign{}, Took: time.Second}
+		r.add(&lab{}, sum(Cell{Mode: target.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
 		if page, said := reported(t, r); !strings.Contains(page, tt.banner) || !strings.Contains(said, tt.said) {
 			t.Errorf("%s: the page has no %q, or the text no %q:\n%s\n%s", name, tt.banner, tt.said, page, said)
 		}

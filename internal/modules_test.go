@@ -63,10 +63,11 @@ var modules = map[string][]string{
 	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
-	"faultlab/rig": {"github.com/go-sql-driver/mysql"},
-	"loadtest": {"github.com/HdrHistogram/hdrhistogram-go", "github.com/go-resty/resty/v2",
-		"github.com/google/uuid"},
-	"loadtest/client": {"github.com/go-json-experiment/json", "github.com/go-resty/resty/v2"},
+	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},
+	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
+	"loadtest/client": {"github.com/go-resty/resty/v2"},
+	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql",
+		"github.com/redis/go-redis/v9"},
 
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",

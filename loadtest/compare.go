@@ -13,6 +13,7 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest/client"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // Fits returns why the plan cannot run against the mode, for instance because the mode has no segments; nil if it can.
@@ -21,7 +22,7 @@ func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 // Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
 // minute of the machine does not affect only one mode. Modes that are not available, or do not fit a plan, are skipped;
 // a failed run is recorded and the rest goes on. When ctx ends, the results so far are returned with Partial set. The
-// error is the error of Each, or [ErrUnauthorized], which every further run would return.
+// error is the error of Each, or [target.ErrUnauthorized], which every further run would return.
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Instead: what.Instead,
 		Plans: namedApart(what.Plans), Results: []Result{}}
@@ -144,7 +145,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	if ctx.Err() != nil {
 		c.Partial = true
 	}
-	if errors.Is(err, ErrUnauthorized) {
+	if errors.Is(err, target.ErrUnauthorized) {
 		return err
 	}
 	if err != nil && ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -32,6 +33,10 @@ type foreignShop struct {
 func (s *foreignShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.Method == http.MethodGet {
+		s.shelf(w)
+		return
+	}
 	var body struct {
 		N   int64  `json:"n"`
 		Key string `json:"key"`
@@ -54,30 +59,32 @@ func (s *foreignShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "thank you")
 }
 
-// ledger reads the stock as Foreign.Ledger does.
-func (s *foreignShop) ledger(_ context.Context, product, initial int64) (*api.Ledger, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// shelf answers GET /shelf, by which the stock is read.
+func (s *foreignShop) shelf(w http.ResponseWriter) {
 	if s.reads++; s.blind && s.reads > 1 {
-		return nil, errTorn
+		w.WriteHeader(http.StatusTeapot)
 	}
-	return shelfOf(product, initial, s.stock), nil
+	fmt.Fprint(w, s.stock)
+}
+
+// theirs is a foreign service at an address, described as a foreignShop and then changed.
+func theirs(t *testing.T, address string, change func(*target.Foreign)) Foreign {
+	t.Helper()
+	d := &target.Foreign{
+		Request: `POST /buy?sku={{product}} {"n":{{quantity}},"key":"{{key}}"}`, Stock: target.Source{URL: "/shelf"},
+		OK: target.Meaning{Statuses: []int{201}}, Refused: target.Meaning{Statuses: []int{410}},
+	}
+	if change != nil {
+		change(d)
+	}
+	r, err := d.At(address, "", "")
+	testkit.Must(t, err)
+	return Foreign{Remote: r, Name: "theirs", Lang: "en"}
 }
 
 func shelfOf(product, initial, stock int64) *api.Ledger {
 	return &api.Ledger{ProductID: product, Initial: map[api.Store]int64{"service": initial},
 		Stock: map[api.Store]int64{"service": stock}}
-}
-
-// byStatus classifies answers: one status is sold, another sold out.
-func byStatus(sold, out int) func(int, []byte) judge.Op {
-	return func(status int, _ []byte) judge.Op {
-		outcome, known := map[int]judge.Outcome{sold: judge.OK, out: judge.Refused}[status]
-		if !known {
-			outcome = judge.Unknown
-		}
-		return judge.Op{Outcome: outcome}
-	}
 }
 
 func TestRunForeign(t *testing.T) {
@@ -121,10 +128,7 @@ func TestRunForeign(t *testing.T) {
 			t.Parallel()
 			tt.shop.stock, tt.shop.keys = 50, map[string]int{}
 			u := serve(t, tt.shop.ServeHTTP)
-			res, err := RunForeign(t.Context(), Foreign{
-				URL: u.String(), Request: `POST /buy?sku={{product}} {"n":{{quantity}},"key":"{{key}}"}`,
-				Name: "theirs", Read: byStatus(201, 410), Ledger: tt.shop.ledger,
-			}, Plan{VUs: 5, Requests: 80, Product: 7}, nil)
+			res, err := RunForeign(t.Context(), theirs(t, u.String(), nil), Plan{VUs: 5, Requests: 80, Product: 7}, nil)
 			testkit.Must(t, err)
 			got := res.Verdicts[0]
 			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != judge.Unclaimed || res.Claim != "" ||
@@ -148,25 +152,10 @@ func TestRunForeign(t *testing.T) {
 
 func TestRunForeignRefuses(t *testing.T) {
 	t.Parallel()
-	good := Foreign{URL: "http://127.0.0.1:1", Request: "POST /buy"}
-	tests := []struct {
-		name   string
-		change func(*Foreign, *Plan)
-		want   string
-	}{
-		{"url", func(f *Foreign, _ *Plan) { f.URL = "here" }, "--url must be a URL"},
-		{"no request", func(f *Foreign, _ *Plan) { f.Request = "" }, "--request must be like"},
-		{"no path", func(f *Foreign, _ *Plan) { f.Request = "POST" }, "--request must be like"},
-		{"no method", func(f *Foreign, _ *Plan) { f.Request = "/buy" }, "--request must be like"},
-		{"header", func(f *Foreign, _ *Plan) { f.Headers = []string{"X"} }, "--header"},
-		{"retry without key", func(_ *Foreign, p *Plan) { p.Retry = 1 }, "--retry needs {{key}}"},
-		{"plan", func(_ *Foreign, p *Plan) { p.Zipf = 0.5 }, "--zipf"},
-	}
-	for _, tt := range tests {
-		f, p := good, Plan{}
-		tt.change(&f, &p)
-		if _, err := RunForeign(t.Context(), f, p, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: RunForeign() = %v, want %q", tt.name, err, tt.want)
+	f := theirs(t, "http://127.0.0.1:1", func(d *target.Foreign) { d.Request = "POST /buy" })
+	for want, p := range map[string]Plan{"--retry needs {{key}}": {Retry: 1}, "--zipf": {Zipf: 0.5}} {
+		if _, err := RunForeign(t.Context(), f, p, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("RunForeign() = %v, want %q", err, want)
 		}
 	}
 }
@@ -175,19 +164,16 @@ func TestRunForeignRefuses(t *testing.T) {
 // nothing.
 func TestForeignIsReadTooEarly(t *testing.T) {
 	t.Parallel()
-	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
-		return shelfOf(product, initial, 4), nil
-	}}
-	before := map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}
+	svc := theirs(t, "http://127.0.0.1:1", nil).newService(map[int64]int64{1: 5})
+	svc.ledger = func(_ context.Context, product int64) (*api.Ledger, error) { return shelfOf(product, 5, 4), nil }
 	history := []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1, Return: 1},
 		{Client: 1, Outcome: judge.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
 	for ago, want := range map[time.Duration]judge.Verdict{20 * time.Second: judge.Inconclusive,
 		time.Minute: judge.Exact} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
-		ctx, cancel := context.WithTimeout(t.Context(), (settleReads+2)*settleEvery)
-		after := f.settleAll(ctx, &res, before)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		judgeAll(&res, svc, settleAll(ctx, svc, &res))
 		cancel()
-		judgeForeign(&res, f, before, after)
 		if v := res.Verdicts[0]; v.Verdict != want {
 			t.Errorf("read %s after the start: %s (%q), want %s", ago, v.Verdict, v.Missing, want)
 		}
@@ -200,12 +186,14 @@ func TestForeignInChinese(t *testing.T) {
 	han := regexp.MustCompile(`\p{Han}`)
 	history := []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1},
 		{Outcome: judge.Unknown, ProductID: 1, Quantity: 1}}
-	for name, after := range map[string]map[int64]level{
-		"oversold": {1: levelOf(shelfOf(1, 5, 5), nil)}, "undecided": {1: levelOf(shelfOf(1, 5, 3), nil)}, "unread": {},
-		"unreadable": {1: {err: errTorn}},
+	f := theirs(t, "http://127.0.0.1:1", nil)
+	f.Lang = "zh"
+	for name, after := range map[string]bookkeeping{
+		"oversold": {ledger: shelfOf(1, 5, 5)}, "undecided": {ledger: shelfOf(1, 5, 3)}, "unread": {},
+		"unreadable": {err: target.ErrUnauthorized},
 	} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history}
-		judgeForeign(&res, Foreign{Lang: "zh"}, map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}, after)
+		judgeAll(&res, f.newService(map[int64]int64{1: 5}), map[int64]bookkeeping{1: after})
 		v := res.Verdicts[0]
 		said := slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
 		if len(said) == 0 {
@@ -223,42 +211,41 @@ func TestForeignInChinese(t *testing.T) {
 // end it, and are shown.
 func TestForeignIsReady(t *testing.T) {
 	t.Parallel()
-	stock, asked := int64(0), new(atomic.Int64)
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		http.Error(w, "Access denied for user", http.StatusInternalServerError)
+	var stock, asked, broken atomic.Int64 // broken: the reads fail
+	u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet && broken.Load() == 0:
+			fmt.Fprint(w, stock.Load())
+		case r.URL.Path == "/set":
+			stock.Store(60)
+		case r.URL.Path == "/buy":
+			asked.Add(1)
+			fallthrough
+		case r.URL.Path != "/no-op":
+			http.Error(w, "Access denied for user", http.StatusInternalServerError)
+		}
 	})
-	f := Foreign{
-		Name: "theirs", URL: u.String(), Request: "POST /buy", Read: byStatus(200, 409),
-		Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
-			return shelfOf(product, initial, stock), nil
-		},
-	}
 	long := Plan{VUs: 2, Requests: 100_000, Product: 7, Stock: 60}
 	for _, tt := range []struct {
-		name   string
-		change func(f *Foreign)
-		want   string
-		sent   int64 // at most
+		name, reset string
+		broken      int64
+		want        string
+		sent        int64 // at most
 	}{
-		{"sold out before", func(*Foreign) {}, "the stock of product 7 is 0", 0},
-		{"cannot be read", func(f *Foreign) {
-			f.Ledger = func(context.Context, int64, int64) (*api.Ledger, error) { return nil, errTorn }
-		}, "cannot be read", 0},
-		{"cannot be reset", func(f *Foreign) {
-			f.Reset = func(context.Context, int64, int64) error { return errTorn }
-		}, "cannot be reset", 0},
-		{"the reset does nothing", func(f *Foreign) {
-			f.Reset = func(context.Context, int64, int64) error { return nil }
-		}, "left a stock of 0, want 60", 0},
-		{"fails for ever", func(f *Foreign) {
-			f.Reset = func(_ context.Context, _, to int64) error { stock = to; return nil }
-		}, "the first: http_500 Access denied for user", 2 * hopeless},
+		{"sold out before", "", 0, "the stock of product 7 is 0", 0},
+		{"cannot be read", "", 1, "cannot be read", 0},
+		{"cannot be reset", "POST /nowhere", 0, "cannot be reset", 0},
+		{"the reset does nothing", "POST /no-op", 0, "left a stock of 0, want 60", 0},
+		{"fails for ever", "POST /set", 0, "the first: http_500 Access denied for user", 2 * hopeless},
 	} {
-		service := f
-		tt.change(&service)
+		f := theirs(t, u.String(), func(d *target.Foreign) {
+			if tt.reset != "" {
+				d.ResetURL = []string{tt.reset}
+			}
+		})
 		asked.Store(0)
-		if _, err := RunForeign(t.Context(), service, long, nil); err == nil || !strings.Contains(err.Error(), tt.want) ||
+		broken.Store(tt.broken)
+		if _, err := RunForeign(t.Context(), f, long, nil); err == nil || !strings.Contains(err.Error(), tt.want) ||
 			asked.Load() > tt.sent {
 			t.Errorf("%s: %v after %d requests, want %q after at most %d", tt.name, err, asked.Load(), tt.want, tt.sent)
 		}

@@ -2,19 +2,15 @@ package loadtest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
-	"lastitem/loadtest/client"
+	"lastitem/target"
 )
 
 // Holding makes every arrival a buyer, who reserves and then pays, cancels or leaves. Without For it is a plan that
@@ -104,39 +100,15 @@ func visits(p Plan, stream int) func() visit {
 	}
 }
 
-// holdRequest is a request about a reservation.
-type holdRequest struct {
-	kind    judge.HoldKind
-	product int64
-	cart    int64  // the other product of a cart; 0 = none
-	id      string // of the reservation, unless it is to be made
-	key     string // of a confirm the payment's id
-	buyer   string
-	order   string // of a return
-	restock bool
-}
-
-// holdAnswer is the answer to it.
-type holdAnswer struct {
-	ReservationID string     `json:"reservation_id"`
-	State         string     `json:"state"`
-	OrderID       string     `json:"order_id"`
-	Code          api.Code   `json:"code"`
-	Refund        api.Refund `json:"refund"`
-	ProductID     int64      `json:"product_id"` // that has refused a cart
-	Restock       bool       `json:"restock"`
-	read          client.Reading
-	retryAfter    time.Duration
-}
-
-// Codes of good answers that are no sale; some are states too.
+// Codes of good answers that are no sale, beside the states of a reservation.
 const (
-	codeHeld      = "held"
 	codeCancelled = "cancelled"
-	codeExpired   = "expired"
 	codeExtended  = "extended"
 	codeReturned  = "returned"
 )
+
+var goodCodes = map[judge.HoldKind]string{judge.Reserve: target.StateHeld, judge.Cancel: codeCancelled,
+	judge.Extend: codeExtended, judge.Return: codeReturned}
 
 // secondProducts is how far the second product of a plan is from the first: far from those in use.
 const secondProducts = 910_000_000
@@ -153,33 +125,30 @@ func setSecond(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 	if m.PerBuyer && setting.PerBuyer == 0 {
 		setting.PerBuyer = 2 * p.Quantity
 	}
-	return c.setStock(ctx, p.second(), setting)
+	return c.SetStock(ctx, p.second(), setting)
 }
 
 // confirmTries is how often at least a confirm is sent while nobody knows its outcome: before it is known, the buyer's
 // money can neither be kept nor sent back.
 const confirmTries = 4
 
-// buy executes one arrival: a reservation, and what its buyer does then. intended is as in [worker.order].
-func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64, v visit) {
-	r := holdRequest{kind: judge.Reserve, product: product, buyer: v.buyer}
-	if w.script.keyed || v.twice {
-		r.key = uuid.NewString()
-	}
+// buy executes one arrival: a reservation, and what its buyer does then.
+func (w *worker) buy(ctx context.Context, rec *recorder, ask target.Ask, intended int64, v visit) {
+	ask.Kind, ask.For = judge.Reserve, w.plan.Holding.For
 	switch {
 	case v.cart && w.script.carts:
-		r.cart = w.plan.second()
+		ask.Second = w.plan.second()
 	case v.cart:
-		r.product = w.plan.second()
+		ask.Product = w.plan.second()
 	}
 	began := time.Now()
-	held := w.insist(ctx, rec, r, intended, v.twice, w.plan.Retry+1)
+	held := w.insist(ctx, rec, ask, intended, v.twice, w.plan.Retry+1)
 	if held.ReservationID == "" {
 		return
 	}
 	answered := time.Now()
-	r.id, r.key = held.ReservationID, ""
-	if v.extends && !w.extend(ctx, rec, r, v.twice) || v.act == leaves {
+	ask.Reservation, ask.Key = held.ReservationID, ""
+	if v.extends && !w.extend(ctx, rec, ask, v.twice) || v.act == leaves {
 		return
 	}
 	after := v.after - time.Since(answered)
@@ -189,171 +158,55 @@ func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64
 	if !w.engine.Rest(ctx, max(after, 0)) {
 		return // the run was interrupted: the deadline ends it
 	}
-	r.kind = judge.Confirm
-	tries := max(w.plan.Retry+1, confirmTries)
-	switch v.act {
-	case cancels:
-		r.kind = judge.Cancel
-	default:
-		r.key = uuid.NewString()
+	ask.Kind = judge.Cancel
+	if v.act != cancels {
+		ask.Kind, ask.Key = judge.Confirm, uuid.NewString()
 	}
-	end := w.insist(ctx, rec, r, -1, v.twice, tries)
-	if v.returns && r.kind == judge.Confirm && end.read.Outcome == judge.OK {
-		w.giveBack(ctx, rec, r, end.OrderID, v)
+	end := w.insist(ctx, rec, ask, -1, v.twice, max(w.plan.Retry+1, confirmTries))
+	if v.returns && ask.Kind == judge.Confirm && end.Outcome == judge.OK {
+		w.giveBack(ctx, rec, ask, end.OrderID, v)
 	}
 }
 
 // extend moves the deadline; false means that the run was interrupted.
-func (w *worker) extend(ctx context.Context, rec *recorder, r holdRequest, twice bool) bool {
+func (w *worker) extend(ctx context.Context, rec *recorder, ask target.Ask, twice bool) bool {
 	if !w.engine.Rest(ctx, w.plan.Holding.PayFrom) {
 		return false
 	}
-	r.kind = judge.Extend
-	w.insist(ctx, rec, r, -1, twice, w.plan.Retry+1)
+	ask.Kind = judge.Extend
+	w.insist(ctx, rec, ask, -1, twice, w.plan.Retry+1)
 	return true
 }
 
 // giveBack returns an order, of a cart each line of it, and asks once more for the opposite: the first answer stands.
-func (w *worker) giveBack(ctx context.Context, rec *recorder, r holdRequest, order string, v visit) {
-	lines := []int64{r.product, r.cart}
-	r.kind, r.key, r.cart, r.order = judge.Return, "", 0, order
-	for _, r.product = range lines {
-		for _, r.restock = range []bool{v.restock, !v.restock} {
-			if r.product != 0 {
-				w.insist(ctx, rec, r, -1, v.twice, w.plan.Retry+1)
+func (w *worker) giveBack(ctx context.Context, rec *recorder, ask target.Ask, order string, v visit) {
+	lines := []int64{ask.Product, ask.Second}
+	ask.Kind, ask.Second, ask.Order = judge.Return, 0, order
+	for _, ask.Product = range lines {
+		for _, ask.Restock = range []bool{v.restock, !v.restock} {
+			if ask.Product != 0 {
+				w.insist(ctx, rec, ask, -1, v.twice, w.plan.Retry+1)
 			}
 		}
 	}
 }
 
-// insist sends a request until its outcome is known, at most so many times.
-func (w *worker) insist(ctx context.Context, rec *recorder, r holdRequest, intended int64, twice bool,
-	tries int) (a holdAnswer) {
-	for try := 0; ; try++ {
-		a = w.click(rec, r, intended, twice && try == 0, try > 0)
-		if !a.read.Again || try+1 >= tries || !w.engine.Rest(ctx, pauseAfter(try, a.retryAfter)) {
-			return a
-		}
+// step makes the sample one of a request about a reservation. Only a confirm is a sale, and a second click counts as a
+// request, but never as another sale.
+func (s *sample) step(ask target.Ask, said target.Answer) {
+	op := ask.HoldOp(said)
+	op.Call, op.Return = s.op.Call, s.op.Return
+	s.hold, s.cart, s.about = &op, ask.Second, said.ProductID
+	if said.Outcome != judge.OK {
+		return
 	}
-}
-
-// click sends a request, or the same one over two connections at once. Of two answers the good one counts.
-func (w *worker) click(rec *recorder, r holdRequest, intended int64, twice, retry bool) holdAnswer {
-	if !twice || w.second == nil {
-		return w.ask(w.engine, rec, r, intended, retry, false)
+	if ask.Kind != judge.Confirm || s.second {
+		s.kind = ""
 	}
-	var other holdAnswer
-	await := w.beside(func() { other = w.ask(w.second, rec, r, intended, true, true) })
-	a := w.ask(w.engine, rec, r, intended, retry, false)
-	await()
-	if a.read.Outcome != judge.OK && other.read.Outcome == judge.OK {
-		return other
+	if code, step := goodCodes[ask.Kind]; step {
+		s.code = code
 	}
-	return a
-}
-
-// ask sends a request once and records the outcome, unless rec is nil. A second click counts as a request, but never
-// as another sale.
-func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intended int64,
-	retry, second bool) holdAnswer {
-	call := w.holdCall(r)
-	if rec == nil {
-		answer := engine.Do(&call)
-		return readHold(r.kind, &answer)
+	if ask.Kind == judge.Cancel && op.Expired {
+		s.code = target.StateExpired
 	}
-	s := sample{op: judge.Op{Client: w.id, ProductID: r.product, Call: rec.now()}, intended: intended, retry: retry,
-		lags: intended >= 0 && !retry}
-	answer := engine.Do(&call)
-	s.op.Return = rec.now()
-	if s.intended < 0 {
-		s.intended = s.op.Call
-	}
-	a := readHold(r.kind, &answer)
-	s.read, s.op.Replica, s.second = a.read, answer.Replica, second
-	if second && a.read.Outcome == judge.OK {
-		s.read.Kind = ""
-	}
-	op := judge.HoldOp{Kind: r.kind, Call: s.op.Call, Return: s.op.Return, Outcome: a.read.Outcome, HoldID: r.id,
-		Buyer: r.buyer, Quantity: w.plan.Quantity, Replayed: answer.Replayed, Limit: a.Code == api.LimitReached,
-		OrderID: a.OrderID, Restock: a.Restock, Refund: a.Refund == api.RefundYes, Expired: a.State == codeExpired}
-	switch r.kind {
-	case judge.Reserve:
-		op.HoldID, op.Key = a.ReservationID, r.key
-	case judge.Confirm:
-		op.PaymentID = r.key
-	case judge.Return:
-		op.OrderID = r.order
-	}
-	s.hold, s.cart, s.about = &op, r.cart, a.ProductID
-	rec.add(s, 0, false)
-	return a
-}
-
-// reserveRequest is the JSON form of a reservation's input.
-type reserveRequest struct {
-	ProductID int64      `json:"product_id,omitempty"`
-	Quantity  int64      `json:"quantity,omitempty"`
-	Items     []api.Line `json:"items,omitempty"`
-	Buyer     string     `json:"buyer,omitempty"`
-	HoldMS    int64      `json:"hold_ms"`
-	WaitMS    int64      `json:"wait_ms"`
-}
-
-// holdCall is the HTTP request.
-func (w *worker) holdCall(r holdRequest) client.Call {
-	c := client.Call{Method: http.MethodPost, Key: r.key, ContentType: "application/json",
-		Path: "/reservations/" + url.PathEscape(r.id) + "/" + string(r.kind)}
-	hold := w.plan.Holding.For.Milliseconds()
-	var body any
-	switch r.kind {
-	case judge.Reserve:
-		c.Path = "/reserve_stock/" + url.PathEscape(w.script.mode)
-		in := reserveRequest{r.product, w.plan.Quantity, nil, r.buyer, hold, w.plan.Wait.Milliseconds()}
-		if r.cart != 0 {
-			in.Items = []api.Line{{ProductID: r.product, Quantity: in.Quantity}, {ProductID: r.cart, Quantity: in.Quantity}}
-			in.ProductID, in.Quantity = 0, 0
-		}
-		body = in
-	case judge.Extend:
-		body = map[string]int64{"hold_ms": hold}
-	case judge.Return:
-		c.Path = fmt.Sprintf("/products/%d/orders/%s/return", r.product, url.PathEscape(r.order))
-		body, c.Headers = map[string]bool{"restock": r.restock}, w.script.operator
-	default:
-		return c
-	}
-	if said, err := json.Marshal(body); err == nil { // plain fields, which always encode
-		c.Body = said
-	}
-	return c
-}
-
-// goodCodes are the codes of good answers that are no sale.
-var goodCodes = map[judge.HoldKind]string{judge.Reserve: codeHeld, judge.Cancel: codeCancelled,
-	judge.Extend: codeExtended, judge.Return: codeReturned}
-
-// readHold reads an answer about a reservation. The kind of its reading is "" for a step that is no sale yet.
-func readHold(kind judge.HoldKind, answer *client.Answer) (a holdAnswer) {
-	good := answer.Err == "" && (answer.Status == http.StatusOK || answer.Status == http.StatusCreated)
-	if answer.Err == "" && (good || answer.Problem) && json.Unmarshal(answer.Body, &a) != nil {
-		answer.Err = client.ErrBadAnswer
-	}
-	answer.Code = a.Code
-	a.read, a.retryAfter = client.Classify(answer), answer.RetryAfter
-	switch {
-	case answer.Err != "":
-	case good && kind == judge.Confirm:
-		a.read = client.Reading{Outcome: judge.OK, Kind: client.Accepted, Code: client.CodeOK}
-	case good:
-		a.read = client.Reading{Outcome: judge.OK, Code: goodCodes[kind]}
-		if kind == judge.Cancel && a.State == codeExpired {
-			a.read.Code = codeExpired
-		}
-	case a.Code == api.LimitReached, answer.Problem && a.Refund == api.RefundYes,
-		strings.HasPrefix(string(a.Code), "reservation_"):
-		a.read = client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: string(a.Code)}
-	case kind == judge.Confirm && a.read.Again: // a 503 too: only a repetition tells
-		a.read.Outcome = judge.Unknown
-	}
-	return a
 }

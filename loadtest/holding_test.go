@@ -2,15 +2,10 @@ package loadtest
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
-	"lastitem/loadtest/client"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
 )
@@ -97,53 +92,6 @@ func TestVisits(t *testing.T) {
 	}
 }
 
-func TestReadHold(t *testing.T) {
-	t.Parallel()
-	problem := func(status int, body string) client.Answer {
-		return client.Answer{Status: status, Problem: true, Body: []byte(body), Sent: true}
-	}
-	good := func(status int, body string) client.Answer {
-		return client.Answer{Status: status, Body: []byte(body), Sent: true}
-	}
-	for _, tt := range []struct {
-		name   string
-		kind   judge.HoldKind
-		answer client.Answer
-		want   client.Reading
-	}{
-		{"held", judge.Reserve, good(201, `{"reservation_id":"a"}`), client.Reading{Outcome: judge.OK, Code: "held"}},
-		{"confirmed", judge.Confirm, good(200, `{"order_id":"o","refund":false}`),
-			client.Reading{Outcome: judge.OK, Kind: client.Accepted, Code: "ok"}},
-		{"cancelled", judge.Cancel, good(200, `{"state":"cancelled"}`), client.Reading{Outcome: judge.OK, Code: "cancelled"}},
-		{"cancelled too late", judge.Cancel, good(200, `{"state":"expired"}`),
-			client.Reading{Outcome: judge.OK, Code: "expired"}},
-		{"extended", judge.Extend, good(200, `{"state":"held"}`), client.Reading{Outcome: judge.OK, Code: "extended"}},
-		{"returned", judge.Return, good(200, `{"restock":false}`), client.Reading{Outcome: judge.OK, Code: "returned"}},
-		{"no such order", judge.Return, problem(404, `{"code":"unknown_order"}`),
-			client.Reading{Outcome: judge.Declined, Kind: client.Refused, Code: "unknown_order"}},
-		{"sold out", judge.Reserve, problem(409, `{"code":"sold_out"}`),
-			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "sold_out"}},
-		{"limit", judge.Reserve, problem(409, `{"code":"limit_reached"}`),
-			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "limit_reached"}},
-		{"paid too late", judge.Confirm, problem(410, `{"code":"reservation_expired","refund":true}`),
-			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "reservation_expired"}},
-		{"paid for nothing", judge.Confirm, problem(404, `{"code":"unknown_reservation","refund":true}`),
-			client.Reading{Outcome: judge.Refused, Kind: client.Refused, Code: "unknown_reservation"}},
-		{"nobody knows", judge.Confirm, problem(503, `{"code":"contended","refund":"unknown"}`),
-			client.Reading{Outcome: judge.Unknown, Kind: client.Refused, Code: "contended", Again: true}},
-		{"busy", judge.Reserve, problem(503, `{"code":"contended"}`),
-			client.Reading{Outcome: judge.Declined, Kind: client.Refused, Code: "contended", Again: true}},
-		{"lost", judge.Confirm, client.Answer{Err: client.ErrEOF, Sent: true},
-			client.Reading{Outcome: judge.Unknown, Kind: client.Failed, Code: "eof", Again: true}},
-		{"no JSON", judge.Reserve, good(201, `<html>`),
-			client.Reading{Outcome: judge.Unknown, Kind: client.Failed, Code: "bad_answer", Again: true}},
-	} {
-		if got := readHold(tt.kind, &tt.answer).read; got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // A letter beyond the claim of the run's rung is within the claim only if deadlines or double clicks are claimed to
 // show it.
 func TestClaimOfReservations(t *testing.T) {
@@ -160,7 +108,7 @@ func TestClaimOfReservations(t *testing.T) {
 	} {
 		plan.Holding.DoubleClicks = tt.clicks
 		res := &Result{Store: api.Redis, Plan: plan, Verdicts: []judge.Report{{Found: tt.found}}}
-		if got := claimOf(res, judging{mode: mode, replicas: 3}); got != tt.want {
+		if got := claimOf(res, service{mode: mode, replicas: 3}); got != tt.want {
 			t.Errorf("found %q, double clicks %v: claim %q, want %q", tt.found, tt.clicks, got, tt.want)
 		}
 	}
@@ -189,112 +137,4 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 		Fits: Fits, Run: run})
 	testkit.Must(t, err)
 	testkit.Same(t, ran, []string{"good demo", "reserve-sql reserve"}, "ran")
-}
-
-// transport answers requests without a network.
-type transport func(*http.Request) (*http.Response, error)
-
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
-
-// answering is a control whose requests get these answers, by the seconds since the first and the number of the
-// request: a code, a book, or the JSON of one.
-func answering(t *testing.T, answer func(at float64, n int, r *http.Request) any) *Control {
-	t.Helper()
-	c, err := NewControl("http://shop", "")
-	testkit.Must(t, err)
-	began, n := time.Now(), 0
-	c.client.SetTransport(transport(func(r *http.Request) (*http.Response, error) {
-		w := httptest.NewRecorder()
-		switch said := answer(time.Since(began).Seconds(), n, r).(type) {
-		case api.Code:
-			fakeshop.Refuse(w, said, "")
-		case string:
-			_, _ = w.WriteString(said)
-		default:
-			fakeshop.Send(w, said)
-		}
-		n++
-		return w.Result(), nil
-	}))
-	return c
-}
-
-// Reservations are read again until a sweep must have been, for as long as it ends some, and while they change. Orders
-// without a reservation count.
-func TestReservationsAreReadAtRest(t *testing.T) {
-	t.Parallel()
-	book := func(overdue int64, since, sweep float64) any { // the oldest overdue reservation, and the sweeps, in seconds
-		now := time.Now().UnixMicro()
-		b := api.Reservations{AsOfMicros: now, Held: overdue, Overdue: overdue, SweepMS: int64(1000 * sweep)}
-		if overdue > 0 {
-			b.Rows = []api.ReservationRow{{State: "held", Quantity: overdue, ExpiresMicros: now - int64(1e6*since)}}
-		}
-		return b
-	}
-	for _, tt := range []struct {
-		name        string
-		answer      func(at float64, n int) any
-		least, most int64 // seconds
-		overdue     int64 // -1 = none, but an error
-	}{
-		{"at rest", func(float64, int) any { return book(0, 0, 1) }, 0, 0, 0},
-		{"swept", func(at float64, _ int) any { return book(max(0, 3-int64(at)), at, 1) }, 3, 4, 0},
-		{"lost", func(at float64, _ int) any { return book(2, at, 1) }, 3, 4, 2},
-		{"not swept in time for the sweeps", func(at float64, _ int) any { return book(2, at, 20) }, 32, 33, 2},
-		{"one replica does not sweep", func(at float64, n int) any { return book(2, at, float64(n%2)*20) }, 32, 33, 2},
-		{"swept for two minutes", func(at float64, _ int) any { return book(max(0, 60-int64(at/2)), at, 1) }, 119, 121, 0},
-		{"as many fall due as are swept", func(float64, int) any { return book(2, 0.5, 1) }, 30, 31, -1},
-		{"refused twice", func(_ float64, n int) any {
-			if n < 2 {
-				return api.BackendUnavailable
-			}
-			return book(0, 0, 1)
-		}, 0, 1, 0},
-		{"refused", func(float64, int) any { return api.BackendUnavailable }, 30, 31, -1},
-		{"refused for good", func(float64, int) any { return api.UnknownProduct }, 0, 0, -1},
-		{"sold without", func(float64, int) any { return api.Reservations{Ordered: 3, Stock: 4, Initial: 7} }, 0, 1, 0},
-		{"being sold without", func(_ float64, n int) any { return api.Reservations{Ordered: int64(n + 1)} }, 30, 31, -1},
-		{"sold without, and limited", func(float64, int) any { return api.Reservations{Ordered: 3, PerBuyer: 1} }, 0, 1, -1},
-		{"held, and not counted", func(at float64, _ int) any {
-			b := book(2, at+1, 1).(api.Reservations)
-			b.Held, b.Overdue = 0, 0
-			return b
-		}, 0, 1, 2},
-		{"held by no row", func(float64, int) any { return api.Reservations{Held: 3} }, 0, 1, -1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			c := answering(t, func(at float64, n int, _ *http.Request) any { return tt.answer(at, n) })
-			got, err := c.Reservations(t.Context(), 101, api.SQL)
-			switch took := time.Since(began).Milliseconds(); {
-			case took < 1000*tt.least || took > 1000*tt.most:
-				t.Errorf("%s: %d ms, want %d to %d s", tt.name, took, tt.least, tt.most)
-			case (err == nil) != (tt.overdue >= 0):
-				t.Errorf("%s: %+v, %v, want %d overdue", tt.name, got, err, tt.overdue)
-			case err == nil:
-				if held, _, _ := got.Count(); held != tt.overdue {
-					t.Errorf("%s: %+v, want %d overdue", tt.name, got, tt.overdue)
-				}
-				if r := judge.JudgeHolds(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
-					t.Errorf("%s: %+v, want L only of what is overdue", tt.name, r)
-				}
-			}
-		})
-	}
-}
-
-// After a full page, the last page may have no rows; one that has none and names another is refused.
-func TestReservationsOfFullPages(t *testing.T) {
-	t.Parallel()
-	for last, want := range map[string]bool{`{"reservations":[]}`: true, `{"reservations":[],"next_cursor":"b"}`: false} {
-		c := answering(t, func(_ float64, _ int, r *http.Request) any {
-			if r.URL.Query().Get("cursor") != "" {
-				return last
-			}
-			return `{"held":1,"reservations":[{"reservation_id":"a","state":"held","quantity":1}],"next_cursor":"a"}`
-		})
-		if book, err := c.Reservations(t.Context(), 101, api.SQL); (err == nil && len(book.Rows) == 1) != want {
-			t.Errorf("the last page is %s: %+v, %v, want it read: %t", last, book, err, want)
-		}
-	}
 }

@@ -3,16 +3,14 @@ package loadtest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // HoldFigures is what became of the buyers of a run that reserves.
@@ -106,28 +104,12 @@ type holdBook struct {
 	err  error
 }
 
-const (
-	// An overdue reservation is not lost before settleSlack and a sweep have passed. settleSweep is the longest time
-	// between two sweeps, unless the service says more.
-	settleSlack = 2 * time.Second
-	settleSweep = 1500 * time.Millisecond
-	// settleHolds is the longest deadline that is waited for.
-	settleHolds = 10 * time.Second
-	// unreserved and writtenOff are the ids of the rows that stand for all orders without a reservation, and for those
-	// that were returned and not put back.
-	unreserved, writtenOff = "unreserved", "written off"
-)
-
-// Why reservations could not be read as of one moment.
-var (
-	errDue     = fault(text.Of("reservations fell due for as long as they were read"))
-	errMoved   = fault(text.Of("reservations or orders were added or ended while their pages were read"))
-	errNoPages = text.Of("the reservations changed at every try to read them, or their store is out: %w")
-)
+// settleHolds is the longest deadline that is waited for.
+const settleHolds = 10 * time.Second
 
 // settleHeld reads the reservations of each requested product. Those whose deadline is near are waited for: then
 // nothing changes while the pages are read.
-func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook {
+func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBook {
 	quiets := map[int64]int64{res.Plan.Product: 0}
 	for product, ops := range res.Holds.History {
 		quiets[product] = 0
@@ -144,121 +126,21 @@ func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook
 	}
 	return atOnce(quiets, func(product, quiet int64) (b holdBook) {
 		rest(ctx, time.Until(res.Started.Add(time.Duration(quiet))))
-		b.book, b.err = c.Reservations(ctx, product, res.Store)
+		b.book, b.err = svc.reservations(ctx, product, res.Store)
 		return b
 	})
 }
 
-// Reservations returns all that one store holds on a product's reservations, as of one moment at which none is overdue;
-// some are only if no sweep ends them. So it reads again while the number of the overdue falls, and for two seconds and
-// a sweep more; and, until settleAtLeast has passed or ctx ends, while what it reads changes or one has only just
-// fallen due. Orders without a reservation have rows together.
-func (c *Control) Reservations(ctx context.Context, product int64, store api.Store) (*api.Reservations, error) {
-	path := "/products/" + strconv.FormatInt(product, 10) + "/reservations?store=" + url.QueryEscape(string(store))
-	least, patience, began, fell := int64(-1), settleSlack+settleSweep, time.Now(), time.Now()
-	var last unlisted
-	for same := 0; ; {
-		book, more, err := c.readReservations(ctx, path)
-		var p *ProblemError
-		switch {
-		case errors.As(err, &p) && p.Problem.Code == api.BackendUnavailable:
-			err = errNoPages.Errorf(err)
-		case err != nil:
-			return nil, err
-		default:
-			if same++; more != last {
-				last, same = more, 1
-			}
-			sweep := time.Duration(book.SweepMS) * time.Millisecond
-			patience = max(patience, settleSlack+sweep+sweep/2)
-			if least < 0 || book.Overdue < least {
-				least, fell = book.Overdue, time.Now()
-			}
-			switch {
-			case book.Overdue > 0 && min(time.Since(fell), longestOverdue(book)) < patience:
-				err = errDue
-			case more == unlisted{}:
-				return book, nil
-			case same < ledgerTries:
-				err = errMoved
-			case more == unlisted{held: min(more.held, 0)}: // its own count has lost what its rows hold: they are judged
-				return book, nil
-			case more.held != 0 || more.ordered < 0 || more.gone < 0 || book.PerBuyer > 0: // the limit counts some of them
-				return nil, text.Of("the rows of the reservations and their totals differ: held %d, ordered %d, written off %d").
-					Errorf(more.held, more.ordered, more.gone)
-			default:
-				add(book, unreserved, more.ordered)
-				add(book, writtenOff, more.gone)
-				return book, nil
-			}
-		}
-		if time.Since(fell) > patience && time.Since(began) > settleAtLeast || !rest(ctx, settleEvery) {
-			return nil, err
-		}
-	}
-}
-
-// unlisted are the units of the totals that no row has.
-type unlisted struct{ held, ordered, gone int64 }
-
-// longestOverdue is for how long the oldest of the overdue reservations has been so.
-func longestOverdue(book *api.Reservations) time.Duration {
-	first := book.AsOfMicros
-	for _, row := range book.Rows {
-		if row.State == codeHeld {
-			first = min(first, row.ExpiresMicros)
-		}
-	}
-	return time.Duration(book.AsOfMicros-first) * time.Microsecond
-}
-
-// add adds a confirmed reservation that stands for so many units ordered without one. Nobody knows when it was made.
-func add(book *api.Reservations, id string, units int64) {
-	if units == 0 {
-		return
-	}
-	const sold = "confirmed"
-	row := api.ReservationRow{ReservationID: id, State: sold, Quantity: units, ExpiresMicros: 1,
-		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
-		Events: []api.ReservationEvent{{Now: codeHeld, DeadlineMicros: 1},
-			{Was: codeHeld, Now: sold, DeadlineMicros: 1}},
-		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
-	if len(book.Rows) > 0 {
-		row.Replica, row.Mode = book.Rows[0].Replica, book.Rows[0].Mode // which are known already
-	}
-	book.Rows = append(book.Rows, row)
-}
-
-func (c *Control) readReservations(ctx context.Context, path string) (*api.Reservations, unlisted, error) {
-	all := new(api.Reservations)
-	if err := c.getPatiently(ctx, path, all); err != nil {
-		return nil, unlisted{}, err
-	}
-	for cursor := all.NextCursor; cursor != ""; {
-		var page api.Reservations
-		if err := c.getPatiently(ctx, path+"&cursor="+url.QueryEscape(cursor), &page); err != nil {
-			return nil, unlisted{}, err
-		}
-		all.Rows = append(all.Rows, page.Rows...)
-		if len(all.Rows) > c.maxRows || len(page.Rows) == 0 && page.NextCursor != "" {
-			return nil, unlisted{}, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
-		}
-		cursor = page.NextCursor
-	}
-	held, ordered, gone := all.Count()
-	return all, unlisted{all.Held - held, all.Ordered - ordered, all.WrittenOff - gone}, nil
-}
-
 // judgeHeld judges the reservations of each requested product.
-func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control) {
-	run := judge.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock,
+func judgeHeld(res *Result, svc service, books map[int64]holdBook) {
+	run := judge.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Stock: &res.Plan.Stock,
 		Stopped: res.Partial, WantSoldOut: wantSoldOut(res),
 		Expiry: res.Plan.Holding.PaysLate > 0 || res.Plan.Holding.PayTo >= res.Plan.Holding.For}
 	for _, product := range slices.Sorted(maps.Keys(books)) {
 		b := books[product]
 		if b.err != nil {
 			res.Verdicts = append(res.Verdicts, judge.Report{Mode: res.Mode, Store: res.Store, ProductID: product,
-				Verdict: judge.Inconclusive, Missing: []string{text.ErrorIn(c.Lang, b.err)}, Lang: c.Lang})
+				Verdict: judge.Inconclusive, Missing: []string{text.ErrorIn(svc.lang, b.err)}, Lang: svc.lang})
 			continue
 		}
 		one := run
@@ -266,26 +148,26 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 		if second { // few ask for it
 			one.WantSoldOut, one.Expiry = false, false
 		}
-		report := one.Judge(b.book, res.Holds.History[product], c.Lang)
+		report := one.Judge(b.book, res.Holds.History[product], svc.lang)
 		switch h := res.Holds; {
 		case report.Verdict != judge.Vacuous:
 		case second:
 			continue
 		case h.Refunded > h.Sold:
 			report.Missing = append(report.Missing, text.Of("most holds ended before they could be paid: a reserve took %s "+
-				"(p90), a hold %s").With(rounded(h.Latency[judge.Reserve].P90), res.Plan.Holding.For).In(c.Lang))
+				"(p90), a hold %s").With(rounded(h.Latency[judge.Reserve].P90), res.Plan.Holding.For).In(svc.lang))
 		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {
 			switch {
-			case row.State == codeExpired:
+			case row.State == target.StateExpired:
 				res.Holds.Expired++
-			case row.ReservationID == unreserved:
+			case row.ReservationID == target.Unreserved:
 				report.Unchecked = append(report.Unchecked, text.Of("%d [unit was|units were] ordered without a reservation: "+
-					"they count as ordered, and nothing else was checked of them").With(row.Quantity).In(c.Lang))
+					"they count as ordered, and nothing else was checked of them").With(row.Quantity).In(svc.lang))
 			}
 		}
 		res.Verdicts = append(res.Verdicts, report.Report)
 	}
-	claim(res, judging{mode: mode, replicas: c.Replicas})
+	claim(res, svc)
 }

@@ -10,16 +10,8 @@ import (
 	"lastitem/say/text"
 )
 
-// judging has the judge's input besides the result.
-type judging struct {
-	mode     api.Mode
-	books    map[int64]bookkeeping // by product
-	replicas int
-	lang     string
-}
-
 // judgeAll judges each requested product and compares the reports with the mode's claim.
-func judgeAll(res *Result, with judging) {
+func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 	// Each product has its own count, ledger and history.
 	histories := map[int64][]judge.Op{}
 	for _, op := range res.History {
@@ -29,30 +21,28 @@ func judgeAll(res *Result, with judging) {
 		histories[res.Plan.Product] = []judge.Op{}
 	}
 	for _, product := range slices.Sorted(maps.Keys(histories)) {
-		book := with.books[product]
-		report := judge.Judge(judge.Input{
-			Mode: res.Mode, Store: res.Store, Replicas: with.replicas, Lang: with.lang,
+		book := books[product]
+		report := svc.judgeAll(judge.Input{
+			Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Lang: svc.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,
 			PerBuyer:    res.Plan.Holding.PerBuyer,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 			Stopped:     res.Partial,
-		})
-		switch {
-		case book.err != nil:
-			report.Missing = append(report.Missing, text.ErrorIn(with.lang, book.err))
-		case book.early:
+		}, product, book)
+		report.Mode, report.ProductID = res.Mode, product
+		if book.early && book.err == nil {
 			tooEarly(&report)
 		}
 		res.Verdicts = append(res.Verdicts, report)
 	}
-	claim(res, with)
+	claim(res, svc)
 }
 
 // claim compares the reports with the mode's claim.
-func claim(res *Result, with judging) {
-	res.Claim = claimOf(res, with)
+func claim(res *Result, svc service) {
+	res.Claim = claimOf(res, svc)
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
 	if _, unmet := res.Unmet(); unmet != "" {
 		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
@@ -90,8 +80,8 @@ func wantSoldOut(res *Result) bool {
 // claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of
 // replicas is not given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim,
 // and so is, of a plan that reserves, a letter that the mode claims for its deadlines or double clicks, if it was seen.
-func claimOf(res *Result, with judging) api.Outcomes {
-	replicas := with.replicas
+func claimOf(res *Result, svc service) api.Outcomes {
+	replicas := svc.replicas
 	if replicas == 0 {
 		replicas = len(res.Served)
 	}
@@ -99,15 +89,15 @@ func claimOf(res *Result, with judging) api.Outcomes {
 	if replicas > 1 {
 		rung = api.Replicas
 	}
-	claim := with.mode.Claim(res.Store, rung)
+	claim := svc.mode.Claim(res.Store, rung)
 	beyond := "" // the letters that may be seen too
-	if res.Plan.RetryUnsafe && strings.Contains(string(with.mode.Claim(res.Store, api.Retry)), "D") {
+	if res.Plan.RetryUnsafe && strings.Contains(string(svc.mode.Claim(res.Store, api.Retry)), "D") {
 		beyond = "D"
 	}
 	if h := res.Plan.Holding; h.On() {
-		beyond = string(with.mode.Claim(res.Store, api.Expiry))
+		beyond = string(svc.mode.Claim(res.Store, api.Expiry))
 		if h.DoubleClicks > 0 {
-			beyond += string(with.mode.Claim(res.Store, api.Retry))
+			beyond += string(svc.mode.Claim(res.Store, api.Retry))
 		}
 	}
 	if claim == "" {

@@ -31,17 +31,17 @@ type driver struct {
 }
 
 // newDriver returns the driver of a plan with its defaults.
-func newDriver(p Plan, target client.Target, script script, history bool) (*driver, error) {
-	target.Timeout = p.Timeout
-	target.Workers = p.VUs
+func newDriver(p Plan, to client.Target, script script, history bool) (*driver, error) {
+	to.Timeout = p.Timeout
+	to.Workers = p.VUs
 	if p.Open() {
-		target.Workers = p.MaxInFlight
+		to.Workers = p.MaxInFlight
 	}
-	clients := target.Workers
+	clients := to.Workers
 	if p.Holding.DoubleClicks > 0 {
-		target.Workers *= 2
+		to.Workers *= 2
 	}
-	engines, err := client.NewEngines(p.Engine, target)
+	engines, err := client.NewEngines(p.Engine, to)
 	if err != nil {
 		return nil, err
 	}

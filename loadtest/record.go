@@ -16,8 +16,10 @@ const shards = 8
 
 // sample is one request, as the worker that sent it saw it.
 type sample struct {
-	op   judge.Op
-	read client.Reading
+	op    judge.Op
+	kind  client.Kind // "" = no sale yet, or none of its own
+	code  string      // among [Result.Codes]
+	again bool        // a repetition might be answered otherwise
 	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
@@ -55,7 +57,6 @@ type shard struct {
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
-	remaining       []int64  // the values that the ops of the history point to
 	_               [64]byte // keeps two shards off one cache line
 }
 
@@ -76,17 +77,17 @@ func (r *recorder) begin() { r.start = time.Now() }
 // now is the time since the start in nanoseconds, by the monotonic clock.
 func (r *recorder) now() int64 { return int64(time.Since(r.start)) }
 
-// add records one sample; left is the remaining stock in the answer, if hasLeft is set.
-func (r *recorder) add(s sample, left int64, hasLeft bool) {
+// add records one sample.
+func (r *recorder) add(s sample) {
 	p := &r.parts[s.op.Client%shards]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(&s)
 	p.step(&s)
-	if s.read.Kind == "" { // a reservation is no sale yet
+	if s.kind == "" { // a reservation is no sale yet
 		return
 	}
-	k := kindIndex(s.read.Kind)
+	k := kindIndex(s.kind)
 	p.kinds[k]++
 	record(&p.response[k], s.op.Return-s.intended)
 	record(&p.service[k], s.op.Return-s.op.Call)
@@ -97,19 +98,16 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 	if !r.history || s.hold != nil { // the histograms suffice, or step has kept it
 		return
 	}
-	if hasLeft {
-		s.op.Remaining = p.keep(left)
-	}
 	p.history = append(p.history, s.op)
 }
 
 // count adds the sample to the plain counters.
 func (p *shard) count(s *sample) {
 	p.sent++
-	if s.read.Kind == client.Refused && !s.read.Again {
+	if s.kind == client.Refused && !s.again {
 		p.final++
 	}
-	p.codes[s.read.Code]++
+	p.codes[s.code]++
 	if s.op.Replica != "" {
 		p.served[s.op.Replica]++
 	}
@@ -120,7 +118,7 @@ func (p *shard) count(s *sample) {
 		p.first, p.firstIsRecorded = s.op.Call, true
 	}
 	p.last = max(p.last, s.op.Return)
-	if s.read.Kind == client.Accepted {
+	if s.kind == client.Accepted {
 		p.lastAccepted = max(p.lastAccepted, s.op.Return)
 	}
 }
@@ -150,15 +148,6 @@ func (p *shard) step(s *sample) {
 		record(&h, s.op.Return-s.intended)
 		p.steps[s.hold.Kind] = h
 	}
-}
-
-// keep returns a pointer to a copy of v, from a block shared by many.
-func (p *shard) keep(v int64) *int64 {
-	if len(p.remaining) == cap(p.remaining) {
-		p.remaining = make([]int64, 0, 512)
-	}
-	p.remaining = append(p.remaining, v)
-	return &p.remaining[len(p.remaining)-1]
 }
 
 // record adds a value to a histogram, which it makes when first needed.

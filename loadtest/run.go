@@ -2,16 +2,12 @@ package loadtest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/judge"
-	"lastitem/loadtest/client"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock,
@@ -34,52 +30,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err := fits(plan, mode); err != nil {
 		return Result{}, err
 	}
-	base, err := url.Parse(c.base)
-	if err != nil { // NewControl has parsed it once
-		return Result{}, fmt.Errorf("loadtest: %w", err)
-	}
-	script := shopScript(plan, mode)
-	if token := c.client.Token; token != "" {
-		script.operator = [][2]string{{"Authorization", "Bearer " + token}}
-	}
-	d, err := newDriver(plan, client.Target{URL: base, Opaque: plan.Holding.On()}, script, !mode.Baseline)
-	if err != nil {
-		return Result{}, err
-	}
-	d.lang = c.Lang
-	defer d.close()
-	phase := phases(Progress{Mode: mode.Name, Plan: plan.Name}, progress)
-	phase(Resetting)
-	if err := reset(ctx, c, mode, plan); err != nil {
-		return Result{}, err
-	}
-	phase(Warming)
-	if err := warmUp(ctx, c, d, mode); err != nil {
-		return Result{}, err
-	}
-	res := Result{Mode: mode.Name, Store: storeOf(plan, mode), Repetition: 1, Engine: plan.Engine, Replicas: c.Replicas,
-		Plan: d.plan}
-	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
-		return Result{}, err
-	}
-	if mode.Baseline { // it has no stock to judge, only its speed
-		res.Finding = judge.Unclaimed
-		return res, nil
-	}
-	// From here on an interruption does not stop the run: the sent requests must be judged.
-	phase(Settling)
-	if plan.Holding.On() {
-		books := settleHeld(context.WithoutCancel(ctx), c, &res)
-		phase(Judging)
-		judgeHeld(&res, mode, books, c)
-		return res, nil
-	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
-	defer cancel()
-	books := settleAll(after, c, &res)
-	phase(Judging)
-	judgeAll(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})
-	return res, nil
+	return run(ctx, c.newService(plan, mode), plan, progress)
 }
 
 // load sends the plan and writes the measurements into res.
@@ -163,51 +114,10 @@ func storeOf(p Plan, m api.Mode) api.Store {
 	return m.Stores[0]
 }
 
-// shopScript returns the script for our own service with one mode. The bodies are made once; a request only picks one.
-func shopScript(p Plan, m api.Mode) script {
-	body := func(product int64, buyer string) []byte {
-		said, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store, buyer})
-		if err != nil {
-			return nil // five plain fields, which always encode
-		}
-		return said
-	}
-	bodies := make([][]byte, p.Products)
-	for i := range bodies {
-		bodies[i] = body(p.Product+int64(i), "")
-	}
-	warm, path := body(warmProduct, ""), "/deduct_stock/"+url.PathEscape(m.Name)
-	return script{
-		keyed:    p.Retry > 0 || m.KeyRequired,
-		classify: client.Classify,
-		mode:     m.Name,
-		carts:    m.Cart,
-		fill: func(c *client.Call, product int64, key, buyer string) {
-			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
-			if buyer != "" {
-				c.Body = body(product, buyer)
-			} else if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
-				c.Body = bodies[i]
-			} else {
-				c.Body = warm
-			}
-		},
-	}
-}
-
-// deductRequest is the JSON form of a deduction's input.
-type deductRequest struct {
-	ProductID int64     `json:"product_id"`
-	Quantity  int64     `json:"quantity"`
-	WaitMS    int64     `json:"wait_ms"`
-	Store     api.Store `json:"store,omitempty"`
-	Buyer     string    `json:"buyer,omitempty"`
-}
-
 // reset sets the stock of every product of the plan.
 func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 	for i := range p.Products {
-		if err := c.setStock(ctx, p.Product+int64(i), settingOf(p, m, p.Stock)); err != nil {
+		if err := c.SetStock(ctx, p.Product+int64(i), settingOf(p, m, p.Stock)); err != nil {
 			return err
 		}
 	}
@@ -216,9 +126,9 @@ func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 
 // settingOf is how the stock of a product is set for the plan.
 func settingOf(p Plan, m api.Mode, stock int64) api.SetStock {
-	segments := segmentsOf(p, m)
-	return api.SetStock{Stock: stock, Segments: max(0, segments), Units: segments < 0, PerBuyer: p.Holding.PerBuyer,
-		Late: p.Holding.Late}
+	setting := target.Setting(stock, segmentsOf(p, m))
+	setting.PerBuyer, setting.Late = p.Holding.PerBuyer, p.Holding.Late
+	return setting
 }
 
 // segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
@@ -233,18 +143,15 @@ func segmentsOf(p Plan, m api.Mode) int {
 // the service's pools and script caches and wakes the processors, so that the figures do not include these costs. Of a
 // plan that reserves it also measures what the holds must last for.
 func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
-	if d.plan.Warmup <= 0 {
-		return nil
-	}
 	setting := settingOf(d.plan, m, warmStock)
 	if setting.Units {
 		setting.Stock = warmUnits
 	}
-	if err := c.setStock(ctx, warmProduct, setting); err != nil {
+	if err := c.SetStock(ctx, warmProduct, setting); err != nil {
 		return err
 	}
 	d.warm(ctx, warmProduct)
-	return c.setStock(ctx, warmProduct, setting)
+	return c.SetStock(ctx, warmProduct, setting)
 }
 
 // fault builds an error of this package.

@@ -1,10 +1,8 @@
 package loadtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -186,7 +184,7 @@ func TestClaimOf(t *testing.T) {
 		{"no double charge came of it", asked, 0, "."},
 	}
 	for _, tt := range tests {
-		testkit.Is(t, claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}), tt.want, "%s: claimOf()", tt.name)
+		testkit.Is(t, claimOf(&tt.res, service{mode: mode, replicas: tt.replicas}), tt.want, "%s: claimOf()", tt.name)
 	}
 }
 
@@ -223,94 +221,11 @@ func TestHold(t *testing.T) {
 	}
 }
 
-func TestControl(t *testing.T) {
-	t.Parallel()
-	shop := &fakeshop.Shop{Modes: []api.Mode{shopMode("a", "."), shopMode("b", "O")}}
-	c := open(t, shop)
-	ctx := t.Context()
-	modes, err := c.Modes(ctx)
-	if err != nil || len(modes) != 2 || modes[1].Name != "b" {
-		t.Errorf("Modes() = %+v, %v, want a and b", modes, err)
-	}
-	if err := c.get(ctx, "/modes/none", nil); err == nil || !strings.Contains(err.Error(),
-		"404 unknown_mode: no such mode") {
-		t.Errorf("get(none) = %v, want the problem's code and detail", err)
-	}
-	testkit.Must(t, c.SetStock(ctx, 5, 70, 7))
-	if p, err := c.Product(ctx, 5); err != nil || p.Stock[api.Redis] != 70 {
-		t.Errorf("Product(5) = %+v, %v, want 70 in redis", p, err)
-	}
-	if l, err := c.Ledger(ctx, 5); err != nil || l.Initial[api.Redis] != 70 {
-		t.Errorf("Ledger(5) = %+v, %v, want 70 at first", l, err)
-	}
-	if l, err := c.Ledger(ctx, 6); err == nil || l != nil {
-		t.Errorf("Ledger(6) = %+v, %v, want nil and an error", l, err)
-	}
-}
-
-// An answer is read up to a bound, and so is a ledger of many pages.
-func TestControlReadsNoEndlessAnswer(t *testing.T) {
-	t.Parallel()
-	var pages atomic.Int64
-	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n := pages.Add(1); strings.HasSuffix(r.URL.Path, "/ledger") && n < 200 {
-			fmt.Fprintf(w, `{"orders":[],"next_cursor":"%d"}`, n)
-			return
-		}
-		blanks := bytes.Repeat([]byte(" "), 1<<20)
-		for range maxAnswer>>20 + 1 { // not for ever: if it is read, then to this end
-			_, _ = w.Write(blanks)
-		}
-	}))
-	c, err := NewControl(server.URL, fakeshop.Token)
-	testkit.Must(t, err)
-	c.maxRows = 100
-	_, byGet := c.Modes(t.Context())
-	byPut := c.SetStock(t.Context(), 101, 1, 0)
-	_, ledger := c.Ledger(t.Context(), 101)
-	for want, got := range map[string]error{"/modes: the answer has more than 64 MiB": byGet,
-		"/stock: the answer has more than 64 MiB": byPut, "more than 100 rows": ledger} {
-		if got == nil || !strings.Contains(got.Error(), want) {
-			t.Errorf("an answer without an end: %v, want %q", got, want)
-		}
-	}
-}
-
-func TestControlSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	shop := &fakeshop.Shop{}
-	address := open(t, shop).base
-	for token, want := range map[string]string{
-		"": "set SHOP_ADMIN_TOKEN or --token", "guess": "the one in SHOP_ADMIN_TOKEN or --token is another",
-	} {
-		stranger, err := NewControl(address, token)
-		testkit.Must(t, err)
-		t.Cleanup(stranger.Close)
-		err = stranger.SetStock(t.Context(), 1, 1, 0)
-		if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), want) {
-			t.Errorf("SetStock() with token %q = %v, want ErrUnauthorized that says %q", token, err, want)
-		}
-	}
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusNotFound) })
-	other, err := NewControl(u.String(), "")
-	testkit.Must(t, err)
-	t.Cleanup(other.Close)
-	if _, err := other.Modes(t.Context()); err == nil || !strings.Contains(err.Error(), "is that address lastitem's?") {
-		t.Errorf("Modes() of another service = %v, want a doubt about the address", err)
-	}
-	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://"} {
-		if _, err := NewControl(bad, ""); err == nil {
-			t.Errorf("NewControl(%q) = nil error, want one", bad)
-		}
-	}
-}
-
 func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
 	t.Parallel()
 	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101},
 		History: []judge.Op{{ProductID: 101, Quantity: 1, Outcome: judge.OK}}}
-	judgeAll(&res, judging{mode: shopMode("x", "."),
-		books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
+	judgeAll(&res, ourService(nil), map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}})
 	if got := res.Verdicts[0]; got.Verdict != judge.Inconclusive ||
 		!slices.Contains(got.Missing, "no route to the shop") || res.Finding != judge.Undecided {
 		t.Errorf("verdict %s, missing %q, finding %s, want inconclusive with the reason", got.Verdict, got.Missing,

@@ -8,15 +8,10 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/target"
 )
 
-// A request without an answer may still be executed. The ledger is read every settleEvery until no such request can
-// change it any more, and it has not changed settleReads times in a row; for the latter it is read for settleAtMost at
-// most.
 const (
-	settleEvery  = 150 * time.Millisecond
-	settleReads  = 4
-	settleAtMost = 8 * time.Second
 	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock,
 	// whether its client is still there or not: the service's own limit, plus some slack.
 	settleServer = 11 * time.Second
@@ -42,24 +37,32 @@ type bookkeeping struct {
 func afterwards(res *Result) time.Duration {
 	rounds := res.Plan.Products / settleAtOnce
 	orders := res.Latency[client.Accepted].Count
-	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*settleAtMost +
+	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*target.SettleAtMost +
 		time.Duration(orders)*settlePerOrder
 }
 
-// settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped
-// changing.
-func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
-	sent := func(op judge.Op) int64 { return op.Call }
-	return atOnce(asked(res, sent), func(product, last int64) (b bookkeeping) {
-		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
-		if last >= 0 {
-			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
-			var late bool
-			b.ledger, late, b.err = settle(ctx, read, sameLedger, quiet)
-			b.early = !late
-		} else {
-			b.ledger, b.err = read(ctx)
+// settleAll reads the ledger of each requested product. If outcomes are unknown, it waits until no such request can
+// change the ledger any more, and it has stopped changing. Nobody knows how long a service that is not ours goes on with
+// a request after its client has left; settleServer is as good a guess as any.
+func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeeping {
+	if svc.ledger == nil {
+		return nil
+	}
+	over := func(op judge.Op) int64 {
+		if svc.foreign {
+			return op.Return
 		}
+		return op.Call + int64(res.Plan.Wait)
+	}
+	return atOnce(asked(res, over), func(product, last int64) (b bookkeeping) {
+		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }
+		if last < 0 {
+			b.ledger, b.err = read(ctx)
+			return b
+		}
+		var late bool
+		b.ledger, late, b.err = target.Settle(ctx, read, res.Started.Add(time.Duration(last)+settleServer))
+		b.early = !late
 		return b
 	})
 }
@@ -102,44 +105,4 @@ func asked(res *Result, at func(judge.Op) int64) map[int64]int64 {
 		products[op.ProductID] = last
 	}
 	return products
-}
-
-// settle reads until the result has stopped changing, with one read at least that begins at quiet or later, and returns
-// the result of the last read; late says whether that read began so late. When ctx ends it returns what it has: a read
-// that is cut off does not count if there is an earlier one.
-func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool,
-	quiet time.Time) (last T, late bool, err error) {
-	give := time.Now().Add(settleAtMost)
-	began := time.Now()
-	last, err = read(ctx)
-	for unchanged := 0; began.Before(quiet) || unchanged < settleReads && time.Now().Before(give); {
-		if !rest(ctx, settleEvery) {
-			break
-		}
-		now := time.Now()
-		next, nextErr := read(ctx)
-		if nextErr != nil && ctx.Err() != nil {
-			break
-		}
-		if err == nil && nextErr == nil && same(last, next) {
-			unchanged++
-		} else {
-			unchanged = 0
-		}
-		last, err, began = next, nextErr, now
-	}
-	return last, !began.Before(quiet), err
-}
-
-// sameLedger reports whether nothing was sold between two ledgers of a product.
-func sameLedger(a, b *api.Ledger) bool {
-	if len(a.Orders) != len(b.Orders) || len(a.Keys) != len(b.Keys) || len(a.Stock) != len(b.Stock) {
-		return false
-	}
-	for store, stock := range a.Stock {
-		if now, ok := b.Stock[store]; !ok || now != stock {
-			return false
-		}
-	}
-	return true
 }

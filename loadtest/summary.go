@@ -9,6 +9,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/target"
 )
 
 // Summary summarizes all repetitions of one mode under one plan. Speeds are medians over the repetitions, never
@@ -180,7 +181,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
-		case client.CodeOK, codeHeld, codeCancelled, codeExpired, codeExtended, codeReturned:
+		case client.CodeOK, target.StateHeld, target.StateExpired, codeCancelled, codeExtended, codeReturned:
 		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):

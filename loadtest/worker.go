@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/target"
 )
 
 // Pauses before a repetition: as Retry-After says, but at most longestPause, because a longer pause would dominate the
@@ -20,15 +20,14 @@ const (
 	longestPause  = time.Second
 )
 
-// script makes the requests for a product and classifies the answers: the part that differs for a service that is not
-// ours.
+// script makes the requests and reads the replies: the part that differs for a service that is not ours.
 type script struct {
-	fill     func(c *client.Call, product int64, key, buyer string)
-	classify func(*client.Answer) client.Reading
-	keyed    bool        // each request has a new key, its repetitions the same one
-	mode     string      // of a plan that reserves
-	carts    bool        // it takes carts
-	operator [][2]string // headers of a return
+	call  func(a target.Ask) target.Call
+	read  func(kind judge.HoldKind, r target.Reply) target.Answer
+	keyed bool                                      // each request has a new key, its repetitions the same one
+	mode  string                                    // of lastitem
+	carts bool                                      // it takes carts
+	note  func(client.Kind, *client.Answer, string) // is told of every answer with its code; nil = is not
 }
 
 // worker is one client: it sends one request at a time.
@@ -38,24 +37,26 @@ type worker struct {
 	script script
 	engine client.Engine
 	second client.Engine // for double clicks; nil = the plan has none
-	call   client.Call
 }
 
-// arrive executes one arrival, as [worker.order] does, or as v says if the plan reserves.
+// arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan reserves.
+// intended is when it was due, in nanoseconds on rec's clock; -1 = whenever it is sent. If rec is nil, the arrival is not
+// counted.
 func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v visit) {
-	key := ""
-	switch {
-	case w.plan.Holding.On():
-		w.buy(ctx, rec, product, intended, v)
+	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
+		Buyer: v.buyer, Wait: w.plan.Wait}
+	if w.script.keyed || w.plan.Holding.On() && v.twice {
+		ask.Key = uuid.NewString()
+	}
+	if w.plan.Holding.On() {
+		w.buy(ctx, rec, ask, intended, v)
 		return
-	case w.script.keyed:
-		key = uuid.NewString()
 	}
 	if v.twice && w.second != nil {
 		other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
-		defer w.beside(func() { other.order(ctx, rec, product, intended, key, v.buyer) })()
+		defer w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })()
 	}
-	w.order(ctx, rec, product, intended, key, v.buyer)
+	w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
 }
 
 // beside begins something on the second connection; await returns when it is over.
@@ -72,48 +73,63 @@ func (w *worker) beside(do func()) (await func()) {
 	}
 }
 
-// order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
-// nanoseconds on rec's clock; -1 = whenever it is sent. The response time of a repetition counts from there too: its
-// buyer has waited since. If rec is nil, the arrival is not counted.
-func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64, key, buyer string) {
-	w.call = client.Call{}
-	w.script.fill(&w.call, product, key, buyer)
+// insist sends a request until its outcome is known, at most so many times. The response time of a repetition counts
+// from intended too: its buyer has waited since.
+func (w *worker) insist(ctx context.Context, rec *recorder, ask target.Ask, intended int64, twice bool,
+	tries int) target.Answer {
 	for try := 0; ; try++ {
-		a, read := w.send(rec, sample{
-			op:       judge.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key, Buyer: buyer},
-			intended: intended,
-			retry:    try > 0,
-			lags:     intended >= 0 && try == 0,
-		})
-		if !read.Again || try >= w.plan.Retry || !w.engine.Rest(ctx, pauseAfter(try, a.RetryAfter)) {
-			return
+		said := w.click(rec, ask, intended, twice && try == 0, try > 0)
+		if !said.Again || try+1 >= tries || !w.engine.Rest(ctx, pauseAfter(try, said.RetryAfter)) {
+			return said
 		}
 	}
 }
 
-// send sends the call once and records the outcome.
-func (w *worker) send(rec *recorder, s sample) (client.Answer, client.Reading) {
+// click sends a request, or the same one over two connections at once. Of two answers the good one counts.
+func (w *worker) click(rec *recorder, ask target.Ask, intended int64, twice, retry bool) target.Answer {
+	if !twice || w.second == nil {
+		return w.send(w.engine, rec, ask, sample{intended: intended, retry: retry})
+	}
+	var other target.Answer
+	await := w.beside(func() { other = w.send(w.second, rec, ask, sample{intended: intended, retry: true, second: true}) })
+	said := w.send(w.engine, rec, ask, sample{intended: intended, retry: retry})
+	await()
+	if said.Outcome != judge.OK && other.Outcome == judge.OK {
+		return other
+	}
+	return said
+}
+
+// send sends a request once and records the outcome in s, unless rec is nil.
+func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sample) target.Answer {
+	call := w.script.call(ask)
 	if rec == nil {
-		a := w.engine.Do(&w.call)
-		read := w.script.classify(&a)
-		return a, read
+		answer := engine.Do(call)
+		said, _ := client.Classify(&answer, ask.Kind, w.script.read)
+		return said
 	}
 	// The interval includes connecting, if needed. So it may be longer than the service's interval but never shorter, and
 	// two intervals that do not overlap prove an order.
-	s.op.Call = rec.now()
-	a := w.engine.Do(&w.call)
-	s.op.Return = rec.now()
-	if s.intended < 0 {
-		s.intended = s.op.Call
+	called := rec.now()
+	answer := engine.Do(call)
+	returned := rec.now()
+	said, kind := client.Classify(&answer, ask.Kind, w.script.read)
+	s.op, s.kind, s.code, s.again = ask.Op(said), kind, string(said.Code), said.Again
+	s.op.Client, s.op.Call, s.op.Return = w.id, called, returned
+	if s.lags = s.intended >= 0 && !s.retry; s.intended < 0 {
+		s.intended = called
 	}
-	s.read = w.script.classify(&a)
-	s.op.Outcome = s.read.Outcome
-	if s.read.Code != client.CodeOK {
-		s.op.Code = api.Code(s.read.Code)
+	if said.Outcome == judge.OK {
+		s.code = client.CodeOK
 	}
-	s.op.OrderID, s.op.Replica, s.op.Replayed = a.OrderID, a.Replica, a.Replayed
-	rec.add(s, a.Remaining, a.HasRemaining)
-	return a, s.read
+	if w.script.note != nil {
+		w.script.note(kind, &answer, s.code)
+	}
+	if ask.Kind != "" {
+		s.step(ask, said)
+	}
+	rec.add(s)
+	return said
 }
 
 // pauseAfter is how long to wait before repetition try+1.

@@ -16,6 +16,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	contract "lastitem/target" // this package has a type target
 )
 
 // A bench is one run of the program.
@@ -175,7 +176,7 @@ func (b *bench) window(ctx context.Context, s scenario, where *site, r *result) 
 	switch {
 	case ctx.Err() != nil: // the window was cut off
 		return ctx.Err()
-	case errors.Is(err, loadtest.ErrUnauthorized):
+	case errors.Is(err, contract.ErrUnauthorized):
 		return err
 	case err != nil:
 		r.add(figure.Measures{}, failed, err.Error())

@@ -14,8 +14,8 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
-	"lastitem/loadtest"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // auditFlags is the command line of 'shop audit'.
@@ -73,7 +73,7 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	if f.product < 1 {
 		return usage(text.Of("--product %d: want a number from 1"), f.product)
 	}
-	control, err := loadtest.NewControl(f.url, cmp.Or(f.token, adminToken()))
+	control, err := target.NewShop(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}
@@ -97,7 +97,7 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 }
 
 // judgeRunning judges one store of a product that may be being sold, or all of them.
-func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store,
+func judgeRunning(ctx context.Context, control *target.Shop, product int64, store api.Store,
 	lang string) ([]judge.Report, error) {
 	var ledger *api.Ledger
 	reports, err := judge.Watch(ctx, func() (_ []judge.Report, err error) {
@@ -119,7 +119,7 @@ func judgeRunning(ctx context.Context, control *loadtest.Control, product int64,
 }
 
 // withReservations is the report on a store, and on the reservations in it.
-func withReservations(ctx context.Context, control *loadtest.Control, r judge.Report) judge.Report {
+func withReservations(ctx context.Context, control *target.Shop, r judge.Report) judge.Report {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // for a million of them
 	defer cancel()
 	book, err := control.Reservations(ctx, r.ProductID, r.Store)

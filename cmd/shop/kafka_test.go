@@ -23,6 +23,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/loadtest"
 	"lastitem/stack"
+	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -83,7 +84,7 @@ func startKafkaStorm(t *testing.T) *kafkaStorm {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.control.Close)
-	testkit.Must(t, k.control.SetStock(t.Context(), kafkaProduct, kafkaStock, 0))
+	testkit.Must(t, k.control.SetStock(t.Context(), kafkaProduct, target.Setting(kafkaStock, 0)))
 	k.ctx, k.done = testenv.Progress(t, 2*testenv.Still)
 	loadCtx, cancel := context.WithCancel(k.ctx)
 	var load sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
-	"lastitem/faultlab/rig"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // foreignFlags describe somebody's own service for 'shop lab --serve'.
@@ -50,7 +50,7 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
-func (s *foreignFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
+func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	if s.f.Serve == "" {
 		if cmd.Flags().Changed("replay") { // its file has only the names of these
 			return nil, alone(cmd.Flags(), "serve", "env", "header")
@@ -82,7 +82,7 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 }
 
 // equip checks the description of a service and sets its working directory, which a file of --replay does not hold.
-func equip(f *rig.Foreign) (*rig.Foreign, error) {
+func equip(f *target.Foreign) (*target.Foreign, error) {
 	if err := f.Check(); err != nil {
 		return nil, misuse(err)
 	}
@@ -100,7 +100,7 @@ func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *f
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	line.Clear()
-	if errors.Is(err, rig.ErrOutOfReach) {
+	if errors.Is(err, target.ErrOutOfReach) {
 		return misuse(err)
 	}
 	if err != nil {

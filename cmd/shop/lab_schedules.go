@@ -18,10 +18,10 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab"
-	"lastitem/faultlab/rig"
 	"lastitem/internal/stock"
 	"lastitem/say/redact"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // randomFlags are the flags of random schedules.
@@ -179,7 +179,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), text.Of("playing it %d times: %s\n").In(f.lang), f.times, told.Worst.Schedule)
 	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
-	if errors.Is(err, rig.ErrOutOfReach) {
+	if errors.Is(err, target.ErrOutOfReach) {
 		return misuse(err)
 	}
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 	"lastitem/say/redact"
@@ -152,26 +151,12 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) e
 		d.Stock.URL += "#/" + strings.NewReplacer("$.", "", ".", "/", "[", "/", "]", "").Replace(f.stockPath)
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
-	if err == nil {
-		err = remote.Check()
-	}
 	if err != nil {
 		return misuse(err)
 	}
-	x := loadtest.Foreign{
-		Name: f.name, URL: f.url, Request: d.Request, Headers: d.Headers, KeyHeader: d.KeyHeader, Read: d.Read, Lang: f.lang,
-	}
+	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang}
 	if u, err := url.Parse(f.url); err == nil {
 		x.Name = cmp.Or(x.Name, u.Host)
-	}
-	if len(d.ResetSQL)+len(d.ResetRedis)+len(d.ResetURL) > 0 {
-		x.Reset = remote.Reset
-	}
-	if d.Stock != (rig.Source{}) {
-		x.Ledger = remote.Ledger
-	}
-	if d.Orders != (rig.Source{}) {
-		x.Named = rig.Named
 	}
 	for _, p := range what.Plans {
 		if err := x.Validate(p); err != nil {

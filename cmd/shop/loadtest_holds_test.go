@@ -268,7 +268,7 @@ func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 		"not to be read": {booked(func(book *api.Reservations) { book.Held++ }), judge.Exact, "were not judged"},
 	} {
 		*spoiled = tt.spoil
-		reports, err := judgeRunning(t.Context(), control, 101, api.SQL, "en")
+		reports, err := judgeRunning(t.Context(), control.Shop, 101, api.SQL, "en")
 		testkit.Must(t, err)
 		if r := reports[0]; r.Verdict != tt.want || !strings.Contains(r.Text("en"), tt.says) {
 			t.Errorf("%s: want %s and %q, got\n%s", name, tt.want, tt.says, r.Text("en"))

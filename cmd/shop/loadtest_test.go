@@ -144,7 +144,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 
 func TestLoadtestNobodyThere(t *testing.T) {
 	code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", "http://127.0.0.1:1", "--mode", "all")
-	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a " +
+	const want = "shop: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a " +
 		"shop running there? 'shop up'"
 	if code != exitFailed || !strings.HasPrefix(errOut, want) {
 		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)

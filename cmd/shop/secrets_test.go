@@ -18,6 +18,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/replica"
 	"lastitem/say/redact"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -209,15 +210,15 @@ func TestServeWarnsOfUnknownSettings(t *testing.T) {
 // environment, and shows what it is going to run before it starts anything.
 func TestStoryHoldsNoValues(t *testing.T) {
 	t.Chdir(t.TempDir())
-	served := rig.Foreign{
+	served := target.Foreign{
 		Serve: "app {{port}} {{redis}}", Env: []string{"API_TOKEN=" + plants[0], "REDIS_PASSWORD={{redis_password}}",
 			"SALT=" + plants[0]},
 		Headers:    []string{"Authorization: Bearer " + plants[0], "X-Tenant: " + plants[0]},
 		Request:    "POST /buy?product={{product}}",
-		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: rig.Source{Redis: "GET s"},
-		Orders: rig.Source{Redis: "LRANGE o 0 -1"},
+		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: target.Source{Redis: "GET s"},
+		Orders: target.Source{Redis: "LRANGE o 0 -1"},
 	}
-	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: rig.ServiceName,
+	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: target.ServiceName,
 		Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
 	told, err := json.Marshal(result)
 	testkit.Must(t, err)

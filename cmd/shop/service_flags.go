@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/faultlab/rig"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // serviceFlags describe what is sent to a service that is not lastitem, what its answers mean, and how its stock is set
 // and read: the same for 'shop lab --serve' and 'shop loadtest --request'.
 type serviceFlags struct {
-	f                     rig.Foreign
+	f                     target.Foreign
 	ok, refused, declined string
 	setup                 []string
 }
@@ -27,8 +27,8 @@ var statusNames = map[string]string{"ok-status": "ok", "refused-status": "refuse
 func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
 	flags{
-		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, {{key}} and in " +
-			"a load test {{quantity}}")},
+		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, " +
+			"{{quantity}} and {{key}}")},
 		{"header", (*repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
 		{"key-header", &f.KeyHeader, nil, text.Of("header for an idempotency key; the fault retry needs a key")},
 		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
@@ -69,10 +69,10 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 }
 
 // read completes the description by the flags that must be parsed.
-func (s *serviceFlags) read(f *rig.Foreign) (err error) {
+func (s *serviceFlags) read(f *target.Foreign) (err error) {
 	for _, x := range []struct {
 		name, text string
-		into       *rig.Meaning
+		into       *target.Meaning
 	}{{"ok", s.ok, &f.OK}, {"refused", s.refused, &f.Refused}, {"declined", s.declined, &f.Declined}} {
 		if x.into.Statuses, err = statuses(x.text); err != nil {
 			return usage(text.Of("--%s %q: %w"), x.name, x.text, err)

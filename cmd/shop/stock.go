@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
-	"lastitem/loadtest"
 	"lastitem/say/text"
 	"lastitem/stack"
+	"lastitem/target"
 )
 
 // stockFlags are the flags of 'shop stock'.
@@ -60,7 +60,7 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	case len(args) == 1 && (f.segments > 0 || f.ifNew):
 		return usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
 	}
-	c, err := loadtest.NewControl(f.url, cmp.Or(f.token, adminToken()))
+	c, err := target.NewShop(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}
@@ -98,7 +98,7 @@ func printProduct(w io.Writer, p api.Product, lang string) error {
 	return err
 }
 
-func setStock(cmd *cobra.Command, c *loadtest.Control, f *stockFlags, id int64, units string) error {
+func setStock(cmd *cobra.Command, c *target.Shop, f *stockFlags, id int64, units string) error {
 	n, err := strconv.ParseInt(units, 10, 64)
 	if err != nil || n < 0 {
 		return usage(text.Of("UNITS %q: want a number from 0"), units)
@@ -108,12 +108,12 @@ func setStock(cmd *cobra.Command, c *loadtest.Control, f *stockFlags, id int64, 
 			return err
 		}
 	}
-	return c.SetStock(cmd.Context(), id, n, f.segments)
+	return c.SetStock(cmd.Context(), id, target.Setting(n, f.segments))
 }
 
 // productIsKnown says whether the service has the product.
-func productIsKnown(ctx context.Context, c *loadtest.Control, id int64) (bool, error) {
-	var p *loadtest.ProblemError
+func productIsKnown(ctx context.Context, c *target.Shop, id int64) (bool, error) {
+	var p *target.ProblemError
 	_, err := c.Product(ctx, id)
 	if errors.As(err, &p) && p.Problem.Code == api.UnknownProduct {
 		return false, nil
@@ -127,7 +127,7 @@ const firstProduct = 101
 // firstStock makes product 101, with 5000 units, unless it is there: a stack that has just been started has none, and a
 // curl of the documents would get 404.
 func firstStock(ctx context.Context, s *stack.Stack) error {
-	c, err := loadtest.NewControl(s.URL, s.Token)
+	c, err := target.NewShop(s.URL, s.Token)
 	if err != nil {
 		return err
 	}
@@ -135,5 +135,5 @@ func firstStock(ctx context.Context, s *stack.Stack) error {
 	if known, err := productIsKnown(ctx, c, firstProduct); known || err != nil {
 		return err
 	}
-	return c.SetStock(ctx, firstProduct, 5000, 0)
+	return c.SetStock(ctx, firstProduct, target.Setting(5000, 0))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/stack"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -62,7 +63,7 @@ func TestOutOfReach(t *testing.T) {
 	}
 	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}},
 		run: &stack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
-	for _, want := range []error{ErrOutOfReach, nil} {
+	for _, want := range []error{target.ErrOutOfReach, nil} {
 		within := 50 * time.Millisecond
 		if want == nil {
 			_ = port.Close()

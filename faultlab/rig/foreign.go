@@ -1,150 +1,144 @@
 package rig
 
 import (
-	"slices"
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
-	"time"
 
 	"lastitem/contract/api"
-	"lastitem/say/text"
-	"lastitem/stack"
+	"lastitem/judge"
+	"lastitem/target"
 )
 
-// Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its
-// stock. Its texts may contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is
-// stored with a story, without the values of Env and Headers: see [Foreign.Complete].
-type Foreign struct {
-	// Serve is the command line of a replica; Env are variables added to its environment, NAME=VALUE.
-	Serve string   `json:"serve"`
-	Env   []string `json:"env,omitempty"`
-	// Ready is a path that answers 2xx or 3xx when the replica is ready; "" = any HTTP answer counts as ready.
-	Ready string `json:"ready,omitempty"`
-	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name:
-	// value".
-	Request string   `json:"request"`
-	Headers []string `json:"headers,omitempty"`
-	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
-	KeyHeader string `json:"key_header,omitempty"`
-	// RepeatWithoutKey plays the retry of a client that has no key.
-	RepeatWithoutKey bool `json:"repeat_without_key,omitempty"`
-	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the
-	// sale may have happened.
-	OK       Meaning `json:"ok"`
-	Refused  Meaning `json:"refused"`
-	Declined Meaning `json:"declined"`
-	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
-	OrderID string `json:"order_id,omitempty"`
-	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis),
-	// then runs ResetSQL, ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
-	SetupSQL   []string `json:"setup_sql,omitempty"`
-	ResetSQL   []string `json:"reset_sql,omitempty"`
-	ResetRedis []string `json:"reset_redis,omitempty"`
-	ResetURL   []string `json:"reset_url,omitempty"`
-	KeepRedis  bool     `json:"keep_redis,omitempty"`
-	// Stock and Orders say where to read the remaining stock and the orders.
-	Stock  Source `json:"stock"`
-	Orders Source `json:"orders"`
-	// LockTTL is the TTL of the service's locks; 0 = the longest TTL that the lab sees in Redis while a request is held.
-	LockTTL time.Duration `json:"lock_ttl_ns,omitempty"`
-
-	// Dir is the working directory of the replicas.
-	Dir string `json:"-"`
-
-	// anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key; known after
-	// Try.
-	anonymous bool
-}
-
-// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the
-// regular expression Body ("" = any).
-type Meaning struct {
-	Statuses []int  `json:"statuses"`
-	Body     string `json:"body,omitempty"`
-}
-
-// Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of
-// the service with a JSON pointer into the answer after "#".
-type Source struct {
-	SQL   string `json:"sql,omitempty"`
-	Redis string `json:"redis,omitempty"`
-	URL   string `json:"url,omitempty"`
-}
-
-// ServiceName is the name of the only mode of a foreign service.
-const ServiceName = "service"
-
-// foreignStore is the store of the stock in the ledger of a foreign service.
-const foreignStore api.Store = "service"
-
-// The placeholders allowed in a command line and its environment, in requests, and in resets.
-var (
-	launchWords = []string{
-		"port", "addr", "replica", "redis", "redis_host", "redis_port", "redis_addr", "redis_password",
-		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password",
-		"mysql_database", "ttl_ms", "ttl_s",
-	}
-	askWords   = []string{"product", "key"}
-	resetWords = []string{"product", "stock"}
-)
-
-// UsesRedis says whether the command line or the environment names Redis.
-func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
-
-// UsesSQL says whether the command line or the environment names the database.
-func (f *Foreign) UsesSQL() bool { return f.uses("mysql") }
-
-func (f *Foreign) uses(server string) bool {
-	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, server) })
-}
-
-// launched lists the placeholders of the command line and the environment.
-func (f *Foreign) launched() []string { return mentions(append(slices.Clone(f.Env), f.Serve)...) }
-
-// TakesTTL says whether the lab chooses the TTL of the locks: {{ttl_ms}} or {{ttl_s}} is used.
-func (f *Foreign) TakesTTL() bool {
-	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, "ttl_") })
-}
-
-// takesPassword reports whether the service gets the password of Redis. If it does not, Redis has none.
-func (f *Foreign) takesPassword() bool {
-	return slices.ContainsFunc(f.launched(), func(name string) bool { return name == "redis" || name == "redis_password" })
-}
-
-// HasKey says whether a request carries an idempotency key; the fault retry needs one.
-func (f *Foreign) HasKey() bool {
-	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
-}
-
-// WhyNoRetry says why the fault retry cannot be played; zero = it can. Whether the orders can be told apart is known
-// after [Foreign.Try].
-func (f *Foreign) WhyNoRetry() text.Text {
-	switch {
-	case f.HasKey() && f.anonymous:
-		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a " +
-			"second order for one key cannot be told from another customer's")
-	case !f.HasKey() && !f.RepeatWithoutKey:
-		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was " +
-			"repeated; --repeat-without-key repeats one as a client without a key does")
-	}
-	return text.Text{}
-}
-
-// Service returns the description in the form that a lane runs.
-func (f *Foreign) Service() Service {
+// Foreign is somebody else's service in the form that a lane runs. Its description has been checked.
+func Foreign(f *target.Foreign) Service {
+	call, _ := f.Caller() // Check has called it once
+	ready := func(ctx context.Context, addr string) error { return foreignReady(ctx, addr, f.Ready) }
 	return Service{
-		Argv: f.argv, Env: f.env, Ready: f.ready, Reset: f.reset, Request: f.request, Answer: f.answer, Ledger: f.ledger,
-		Setup: f.setup, Dir: f.Dir, Alone: true, Waits: true, Open: !f.takesPassword(), Keyless: !f.HasKey(),
+		Argv: func(l Launch, addr string) []string {
+			argv, _ := f.Launch(launchValues(l, addr))
+			return argv
+		},
+		Env: func(l Launch, addr string) []string {
+			_, env := f.Launch(launchValues(l, addr))
+			return env
+		},
+		Ready: ready, Call: call,
+		Read: func(_ judge.HoldKind, r target.Reply) target.Answer { return f.Read(r) },
+		Setup: func(ctx context.Context, l *Lane) error {
+			if !f.UsesSQL() {
+				return nil
+			}
+			if _, err := l.SQL.access(); err != nil {
+				return err
+			}
+			return l.remote(f).Setup(ctx)
+		},
+		Reset: func(ctx context.Context, l *Lane, r Reset) error { return foreignReset(ctx, l, f, r) },
+		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) {
+			return l.remote(f).Ledger(ctx, l.Product(), l.initial)
+		},
+		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
 	}
 }
 
-// Needs returns the servers that the service uses, by the names of stack.
-func (f *Foreign) Needs() []string {
-	var all []string
-	if f.UsesRedis() {
-		all = append(all, stack.Redis)
+// remote is the service as the lab reads and resets it: its stores without the proxies, and a replica that can answer.
+func (l *Lane) remote(f *target.Foreign) *target.Remote {
+	return &target.Remote{Foreign: f, URL: l.asker(), SQL: l.SQL.db, Redis: l.redis().all}
+}
+
+// foreignReset empties Redis, runs the resets of the description, and returns an error unless the ledger then shows the
+// stock and no orders.
+func foreignReset(ctx context.Context, l *Lane, f *target.Foreign, r Reset) error {
+	if f.UsesRedis() && !f.KeepRedis {
+		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
+			return err
+		}
 	}
-	if f.UsesSQL() {
-		all = append(all, stack.MySQL)
+	service := l.remote(f)
+	if err := service.Reset(ctx, r.Product, r.Stock); err != nil {
+		return err
 	}
-	return all
+	ledger, err := service.Ledger(ctx, r.Product, r.Stock)
+	if err != nil {
+		return err
+	}
+	if left := ledger.Stock[target.ForeignStore]; left != r.Stock || len(ledger.Orders) > 0 {
+		return fmt.Errorf("faultlab: the reset did not reset product %d: it has %d units and %d orders, want %d and none; "+
+			"see --reset-sql, --reset-redis and --reset-url", r.Product, left, len(ledger.Orders), r.Stock)
+	}
+	l.initial = r.Stock
+	return nil
+}
+
+// launchValues returns the values of the placeholders of a command line.
+func launchValues(l Launch, addr string) map[string]string {
+	_, port, _ := net.SplitHostPort(addr)
+	v := map[string]string{
+		"port": port, "addr": addr, "replica": l.Actor,
+		"ttl_ms": strconv.FormatInt(l.TTL.Milliseconds(), 10), "ttl_s": strconv.FormatFloat(l.TTL.Seconds(), 'f', -1, 64),
+	}
+	if to, err := url.Parse(l.URLs["SHOP_REDIS"]); err == nil && to.Host != "" {
+		v["redis"], v["redis_addr"], v["redis_host"], v["redis_port"] = to.String(), to.Host, to.Hostname(), to.Port()
+		v["redis_password"], _ = to.User.Password()
+	}
+	if user, password, addr, database, ok := parseDSN(l.URLs["SHOP_SQL"]); ok {
+		host, port, _ := net.SplitHostPort(addr)
+		v["mysql_dsn"], v["mysql_addr"], v["mysql_host"], v["mysql_port"] = l.URLs["SHOP_SQL"], addr, host, port
+		v["mysql_user"], v["mysql_password"], v["mysql_database"] = user, password, database
+		v["mysql"] = "mysql://" + user + ":" + password + "@" + addr + "/" + database
+		v["mysql_jdbc"] = "jdbc:mysql://" + addr + "/" + database + "?sslMode=DISABLED&user=" + user + "&password=" + password
+	}
+	return v
+}
+
+// parseDSN splits a DSN that the lab has made: user:password@tcp(addr)/database.
+func parseDSN(dsn string) (user, password, addr, database string, ok bool) {
+	account, rest, ok := strings.Cut(dsn, "@tcp(")
+	user, password, _ = strings.Cut(account, ":")
+	addr, database, found := strings.Cut(rest, ")/")
+	return user, password, addr, database, ok && found
+}
+
+// foreignReady returns nil when the replica answers as path demands; "" = any answer.
+func foreignReady(ctx context.Context, addr, path string) error {
+	r, err := target.Call{Method: http.MethodGet, Path: cmp.Or(path, "/")}.Send(ctx, probe, "http://"+addr)
+	if err == nil && path != "" && r.Status/100 != 2 && r.Status/100 != 3 {
+		err = fmt.Errorf("GET %s: %w", path, target.Status(r.Status))
+	}
+	return err
+}
+
+// moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a
+// request: only then two requests have one key. It needs no name of an order, neither in the answers nor by key.
+func moreThanCustomers(seen []judge.Op, orders []api.Order) bool {
+	customers, repeated := map[string]bool{}, false
+	for _, op := range seen {
+		if op.Outcome == judge.OK || op.Outcome == judge.Unknown {
+			repeated = repeated || customers[op.Key]
+			customers[op.Key] = true
+		}
+	}
+	return repeated && len(orders) > len(customers)
+}
+
+// soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the
+// client no longer waited; the ledger shows the second order only if orders have keys.
+func soldTwice(seen []judge.Op) bool {
+	orders := map[string]string{}
+	for _, op := range seen {
+		if op.Outcome != judge.OK || op.Key == "" || op.OrderID == "" {
+			continue
+		}
+		if first, there := orders[op.Key]; there && first != op.OrderID {
+			return true
+		}
+		orders[op.Key] = op.OrderID
+	}
+	return false
 }

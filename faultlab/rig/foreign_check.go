@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,31 +13,36 @@ import (
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the
 // option to change.
-func (f *Foreign) Try(ctx context.Context, l *Lane) error {
+func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 	if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
 		return err
 	}
 	for _, a := range l.actors() {
 		since := wire.LastID()
-		ask := Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.number, a.Name, time.Now().UnixNano())}
-		op, text, err := f.answerOf(ctx, a.URL, ask)
+		call := l.Service.Call(target.Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.number, a.Name,
+			time.Now().UnixNano())})
+		r, err := call.Send(ctx, l.client, a.URL)
 		if err != nil {
 			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
 		}
-		if op.Outcome != judge.OK {
+		said := f.Read(r)
+		text := fmt.Sprintf("%s %s answered %s: %.300s", call.Method, call.Path, target.Status(r.Status),
+			bytes.TrimSpace(r.Body))
+		if said.Outcome != judge.OK {
 			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined "+
 				"tell the lab what an answer means%s%s",
-				op.Outcome, text, refusals(a), lastWords(a))
+				said.Outcome, text, refusals(a), lastWords(a))
 		}
 		if err := seen(a, since); err != nil {
 			return err
 		}
 		if a == l.A {
-			if err := f.sold(ctx, l, op, text); err != nil {
+			if err := sold(ctx, l, f, said, text); err != nil {
 				return err
 			}
 		}
@@ -65,8 +71,8 @@ func refusals(a *Actor) string {
 }
 
 // sold returns an error if the ledger does not show exactly the first request.
-func (f *Foreign) sold(ctx context.Context, l *Lane, op judge.Op, text string) error {
-	ledger, err := f.ledger(ctx, l)
+func sold(ctx context.Context, l *Lane, f *target.Foreign, said target.Answer, text string) error {
+	ledger, err := l.Ledger(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,15 +80,15 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op judge.Op, text string) e
 	case len(ledger.Orders) != 1:
 		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)",
 			len(ledger.Orders), l.Product(), text)
-	case ledger.Stock[foreignStore] != Stock-1:
+	case ledger.Stock[target.ForeignStore] != Stock-1:
 		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock,
-			ledger.Stock[foreignStore], Stock-1)
-	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
+			ledger.Stock[target.ForeignStore], Stock-1)
+	case said.OrderID != "" && said.OrderID != ledger.Orders[0].OrderID:
 		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer "+
 			"by --order-id (%s)",
-			op.OrderID, ledger.Orders[0].OrderID, text)
+			said.OrderID, ledger.Orders[0].OrderID, text)
 	}
-	f.anonymous = op.OrderID == "" && ledger.Orders[0].Key == ""
+	f.Anonymous = said.OrderID == "" && ledger.Orders[0].Key == ""
 	return nil
 }
 

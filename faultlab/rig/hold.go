@@ -1,13 +1,10 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -81,14 +78,14 @@ func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Re
 // AskHold sends an actor a request about a reservation, or one that makes it, for length. The key of each is new.
 func (s *Scene) AskHold(a *Actor, kind judge.HoldKind, h Reservation, length time.Duration) *Pending {
 	ask := s.ask
-	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, length, s.NewKey()
+	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, s.NewKey(), -1
 	return s.begin(a.URL, a, ask)
 }
 
 // AskHoldAgain is AskHold for [Long] with a key that earlier requests may have.
 func (s *Scene) AskHoldAgain(a *Actor, kind judge.HoldKind, h Reservation, key string) *Pending {
 	ask := s.ask
-	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, Long, key
+	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, Long, key, -1
 	return s.begin(a.URL, a, ask)
 }
 
@@ -296,18 +293,8 @@ func (s *Scene) traceSweep(ctx context.Context) (steps []Position, took time.Dur
 func (s *Scene) Ended() string { return s.ended }
 
 // reservations reads what a judge needs.
-func (s *Scene) reservations(ctx context.Context) (told api.Reservations, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/products/%d/reservations?store=%s",
-		s.Lane.C.URL, s.Lane.Product(), s.ask.Store), nil)
-	if err != nil {
-		return told, err
-	}
-	req.Header.Set("Authorization", "Bearer "+s.Lane.servers.Stack.Token)
-	body, err := send(req)
-	if err == nil {
-		err = json.Unmarshal(body, &told)
-	}
-	return told, err
+func (s *Scene) reservations(ctx context.Context) (*api.Reservations, error) {
+	return s.Lane.C.shop().ReservationsNow(ctx, s.Lane.Product(), s.ask.Store)
 }
 
 // judgeHolds judges a scene of reservations.
@@ -327,7 +314,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (judge.Report, error) {
 			s.ended = h.State
 		}
 	}
-	return judge.JudgeHolds(&told, ops, "en").Report, nil
+	return judge.JudgeHolds(told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
@@ -338,50 +325,4 @@ func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
 		return err
 	}
 	return s.AskHold(l.C, judge.Cancel, h, 0).Wait(ctx)
-}
-
-// holdRequest is what a client sends about a reservation.
-func holdRequest(replica string, a Ask) (*http.Request, error) {
-	to, body := fmt.Sprintf("%s/reservations/%s/%s", replica, a.Hold, a.Kind), ""
-	if a.Kind == judge.Reserve {
-		to = replica + "/reserve_stock/" + a.Mode
-		body = fmt.Sprintf(`{"product_id":%d,"hold_ms":%d}`, a.Product, a.For.Milliseconds())
-	}
-	req, err := http.NewRequest(http.MethodPost, to, bytes.NewBufferString(body))
-	if err == nil && body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if err == nil && a.Key != "" && a.Kind != judge.Cancel {
-		req.Header.Set(api.HeaderKey, a.Key)
-	}
-	return req, err
-}
-
-// ended are the codes of a reservation that cannot be changed any more, or of a product that has too little.
-var ended = []api.Code{api.SoldOut, api.LimitReached, api.ReservationExpired, api.ReservationCancelled,
-	api.ReservationConfirmed}
-
-// holdAnswer reads an answer about a reservation by the contract.
-func holdAnswer(res *http.Response, body []byte, ask Ask) (a answer) {
-	a.op = judge.Op{Outcome: judge.Unknown, Replica: res.Header.Get(api.HeaderReplica)}
-	a.hold = judge.HoldOp{HoldID: ask.Hold, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
-	var said struct {
-		api.Reservation
-		Code api.Code `json:"code"`
-	}
-	if json.Unmarshal(body, &said) != nil {
-		return a
-	}
-	a.op.Code, a.hold.OrderID = said.Code, said.OrderID
-	a.hold.Refund, a.hold.Expired = said.Refund == api.RefundYes, said.State == "expired"
-	switch facts, known := api.Codes[said.Code]; {
-	case res.StatusCode/100 == 2 && said.ReservationID != "":
-		a.op.Outcome, a.hold.HoldID, a.made = judge.OK, said.ReservationID, Reservation{said.ReservationID, said.ExpiresAt}
-	case !known || facts.Happened == api.Unknown:
-	case slices.Contains(ended, said.Code):
-		a.op.Outcome = judge.Refused
-	default:
-		a.op.Outcome = judge.Declined
-	}
-	return a
 }

@@ -43,7 +43,6 @@ type Lane struct {
 	spare     node          // a Redis that may replace a node of a Redlock
 	client    *http.Client
 	patience  time.Duration // see LaneOptions.Patience
-	base      string        // the address of a service that somebody else runs, see Remote; "" = the lane's replicas
 	initial   int64         // the stock that a foreign service was last reset to
 }
 
@@ -197,7 +196,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
-		PerBuyer: ask.PerBuyer, Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
+		PerBuyer: ask.PerBuyer, Rehold: ask.About.Rehold})
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}

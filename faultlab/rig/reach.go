@@ -12,19 +12,14 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/say/text"
+	"lastitem/target"
 )
-
-// ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It
-// ends the exploration.
-var ErrOutOfReach = text.Of("signals do not reach your service: --serve must start it in the foreground, without " +
-	"daemon, setsid, nohup & or a process manager").Errorf()
 
 // reachWithin is how long a process may take to stop or end after a signal, on a busy machine.
 const reachWithin = 5 * time.Second
 
 func outOfReach(format string, args ...any) error {
-	return fmt.Errorf("%w (%s)", ErrOutOfReach, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w (%s)", target.ErrOutOfReach, fmt.Sprintf(format, args...))
 }
 
 // inReach returns an error if a process outside the group that gets the signals listens on the replica's port. Our own

@@ -21,7 +21,6 @@ import (
 type node struct {
 	run      *stack.Running
 	password string
-	database string      // SELECTed first; "" = 0
 	child    stack.Child // how to start it again
 	dir      string      // the directory of its data, if it keeps any
 	starts   int
@@ -122,9 +121,6 @@ func (n node) ask(ctx context.Context, addr string, words []string) ([]string, e
 	var commands [][]string
 	if n.password != "" {
 		commands = append(commands, []string{"AUTH", n.password})
-	}
-	if n.database != "" {
-		commands = append(commands, []string{"SELECT", n.database})
 	}
 	commands = append(commands, words)
 	var all []string

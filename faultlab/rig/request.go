@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // ErrNotReached means that a request ended, or got stuck, before it reached its position.
@@ -63,57 +63,40 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	}
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
-	p.op = judge.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: ask.Key,
-		Buyer: ask.Buyer, Outcome: judge.Unknown}
-	p.hold = judge.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: judge.Unknown}
+	p.said(ask, target.Answer{Outcome: judge.Unknown}, len(s.ops), int64(s.now()))
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
-		answer := s.send(to, ask)
-		op, hold := answer.op, answer.hold
-		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, ask.Key
-		op.Buyer, op.Return = ask.Buyer, int64(s.now())
-		hold.Kind, hold.Call, hold.Return, hold.Outcome, hold.Quantity = ask.Kind, op.Call, op.Return, op.Outcome, 1
-		if ask.Kind == judge.Confirm {
-			hold.PaymentID = ask.Key
-		}
+		said := s.send(to, ask)
 		s.mu.Lock()
-		p.op, p.hold, p.made = op, hold, answer.made
+		p.said(ask, said, p.op.Client, p.op.Call)
+		p.op.Return = int64(s.now())
+		p.hold.Return = p.op.Return
+		answered := strings.TrimSpace(string(p.op.Outcome) + " " + string(p.op.Code))
 		s.mu.Unlock()
-		s.Note(a, Answered, strings.TrimSpace(string(op.Outcome)+" "+string(op.Code)))
+		s.Note(a, Answered, answered)
 		close(p.done)
 	}()
 	return p
 }
 
-// answer is what came of a request, as the client knows it.
-type answer struct {
-	op   judge.Op
-	hold judge.HoldOp
-	made Reservation
+// said notes the request with its answer, as its client knows it.
+func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
+	p.op, p.hold = ask.Op(said), ask.HoldOp(said)
+	p.op.Client, p.op.Call, p.hold.Call = client, call, call
+	if said.Outcome == judge.OK {
+		p.made = Reservation{said.ReservationID, said.ExpiresAt}
+	}
 }
 
 // send sends a request and returns what came of it.
-func (s *Scene) send(to string, ask Ask) answer {
-	unknown := answer{op: judge.Op{Outcome: judge.Unknown}, hold: judge.HoldOp{HoldID: ask.Hold}}
-	req, err := s.Lane.Service.Request(to, ask)
+func (s *Scene) send(to string, ask Ask) target.Answer {
+	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
-		return unknown
+		return target.Answer{Outcome: judge.Unknown}
 	}
-	res, err := s.Lane.client.Do(req)
-	if err != nil {
-		return unknown
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		return unknown
-	}
-	if ask.Kind != "" {
-		return holdAnswer(res, body, ask)
-	}
-	return answer{op: s.Lane.Service.Answer(res, body)}
+	return s.Lane.Service.Read(ask.Kind, r)
 }
 
 // Done is closed when the answer has come.

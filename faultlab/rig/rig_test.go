@@ -2,11 +2,7 @@ package rig
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -24,26 +21,6 @@ func TestPauseNeedsLinux(t *testing.T) {
 	for system, want := range map[string]bool{"linux": true, "darwin": false, "freebsd": false} {
 		if err := showsThreads(system); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "Linux only") {
 			t.Errorf("showsThreads(%s) = %v, want nil: %t", system, err, want)
-		}
-	}
-}
-
-// The examples' scripts give --serve the path of a program as one word, whatever is in it.
-func TestExamplesQuoteTheirPrograms(t *testing.T) {
-	t.Parallel()
-	const program = "/a user's/.cache/bin/program"
-	shop := filepath.Join(t.TempDir(), "shop")
-	syscall.ForkLock.RLock() // a child would hold the file open, and it could not be executed: https://go.dev/issue/22315
-	err := os.WriteFile(shop, []byte("#!/bin/sh\nwhile [ \"$1\" != --serve ]; do shift; done; printf %s \"$2\""), 0o755)
-	syscall.ForkLock.RUnlock()
-	testkit.Must(t, err)
-	for name, variable := range map[string]string{"redis-py-flask": "PYTHON", "redsync": "EXAMPLE", "redisson": "JAVA"} {
-		cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/explore")
-		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
-		line, err := cmd.Output()
-		testkit.Mustf(t, err, "%s/explore", name)
-		if words, err := SplitWords(string(line)); err != nil || words[0] != program {
-			t.Errorf("%s/explore starts %q (%v), want %q", name, words, err, program)
 		}
 	}
 }
@@ -176,7 +153,7 @@ func judged(t *testing.T, accuse func(s *Scene)) judge.Report {
 				Key: "k"}},
 		}, nil
 	}}}
-	s := &Scene{Lane: l, ask: Ask{Mode: "m", Store: api.SQL, Product: 1}, began: time.Now()}
+	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Mode: "m", Store: api.SQL, Product: 1}}, began: time.Now()}
 	done := make(chan struct{})
 	close(done)
 	s.ops = []*Pending{{done: done, op: judge.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k",
@@ -247,14 +224,14 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
 	l.Service.Waits = true
 	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
-		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{foreignStore: 10},
-			Stock: map[api.Store]int64{foreignStore: 7}}
+		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{target.ForeignStore: 10},
+			Stock: map[api.Store]int64{target.ForeignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
-			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: foreignStore})
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: target.ForeignStore})
 		}
 		return ledger, nil
 	}
-	s := &Scene{Lane: l, ask: Ask{Store: foreignStore}, began: time.Now()}
+	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Store: target.ForeignStore}}, began: time.Now()}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
 		s.ops = append(s.ops, &Pending{op: judge.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1,

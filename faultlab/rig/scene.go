@@ -10,6 +10,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // Stock is what a schedule begins with where it does not say otherwise: enough for all who ask, so that a refusal is
@@ -79,7 +80,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	history := s.History()
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = Named(history, ledger.Orders)
+		history = target.Named(history, ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,

@@ -2,15 +2,15 @@ package rig
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/target"
 )
 
 // Service says how to start a replica of a service, send it requests, and read its stock and orders. [Shop] describes
-// lastitem's own; [Foreign.Service] somebody else's.
+// lastitem's own; [Foreign] somebody else's.
 type Service struct {
 	Argv  func(l Launch, addr string) []string
 	Env   func(l Launch, addr string) []string
@@ -20,10 +20,9 @@ type Service struct {
 	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to
 	// replica C, if that can answer.
 	Reset func(ctx context.Context, l *Lane, r Reset) error
-	// Request is what a client sends to a replica.
-	Request func(replica string, a Ask) (*http.Request, error)
-	// Answer reads an answer: the outcome, and what it says about the order.
-	Answer func(res *http.Response, body []byte) judge.Op
+	// Call is what a client sends to a replica, and Read reads the reply to a request of a kind.
+	Call func(a target.Ask) target.Call
+	Read func(kind judge.HoldKind, r target.Reply) target.Answer
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, l *Lane) (*api.Ledger, error)
 
@@ -56,14 +55,11 @@ type Reset struct {
 	Segments       int
 	PerBuyer       int64
 	Rehold         bool // see [About]
-	Token          string
 }
 
-// Ask is one request of a client.
+// Ask is one request of a client, in the state in which its schedule begins.
 type Ask struct {
-	Mode    string
-	Store   api.Store
-	Product int64
+	target.Ask
 	// Stock, Segments and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
 	// and C for a new one each time.
 	Stock    int64
@@ -79,13 +75,4 @@ type Ask struct {
 	// deducted from: where the stock is computed, the first request of all locks the product's row.
 	About        About
 	ReserveFirst bool
-
-	// Kind is what this request asks for, about the reservation Hold, or one that it makes, for so long.
-	Kind judge.HoldKind
-	Hold string
-	For  time.Duration
-
-	Key   string        // Idempotency-Key; "" = none
-	Buyer string        // "" = not named
-	Wait  time.Duration // how long to wait for a lock
 }

@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"lastitem/stack"
+	"lastitem/target"
 )
 
 // ErrNothing means that the hazard has nothing to strike: the victim has no lock, or has locked no row.
@@ -88,7 +88,7 @@ func endConsul(ctx context.Context, l *Lane) (int, error) {
 	}
 	var keys []struct{ Session string }
 	err := call(ctx, http.MethodGet, to.url+"/v1/kv/"+l.prefix()+"?recurse", nil, &keys)
-	if err != nil && !errors.Is(err, statusError(http.StatusNotFound)) { // no key at all
+	if err != nil && !errors.Is(err, target.Status(http.StatusNotFound)) { // no key at all
 		return 0, err
 	}
 	n := 0
@@ -110,11 +110,7 @@ func call(ctx context.Context, method, to string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	answer, err := send(req)
+	answer, err := target.Call{Method: method, Path: to, Body: text}.Fetch(ctx, probe, "")
 	if err != nil || into == nil {
 		return err
 	}

@@ -1,18 +1,13 @@
 package rig
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/judge"
+	"lastitem/target"
 )
 
 // Patience is how long clients wait for an answer, of the service and of its servers. A schedule holds answers for
@@ -23,13 +18,13 @@ const Patience = 55 * time.Second
 // sweeps), so that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
 func Shop(binary string) Service {
 	return Service{
-		Argv:    func(Launch, string) []string { return []string{binary, "serve"} },
-		Env:     shopEnv,
-		Ready:   shopReady,
-		Reset:   shopReset,
-		Request: shopRequest,
-		Answer:  shopAnswer,
-		Ledger:  shopLedger,
+		Argv:   func(Launch, string) []string { return []string{binary, "serve"} },
+		Env:    shopEnv,
+		Ready:  shopReady,
+		Reset:  shopReset,
+		Call:   target.Ask.Call,
+		Read:   target.Read,
+		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) { return l.C.shop().Ledger(ctx, l.Product()) },
 	}
 }
 
@@ -57,118 +52,23 @@ func shopEnv(l Launch, addr string) []string {
 var probe = &http.Client{Timeout: Patience}
 
 func shopReady(ctx context.Context, addr string) error {
-	_, err := get(ctx, "http://"+addr+"/readyz")
+	_, err := target.Call{Method: http.MethodGet, Path: "/readyz"}.Fetch(ctx, probe, "http://"+addr)
 	return err
 }
 
-func get(ctx context.Context, from string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
-	if err != nil {
-		return nil, err
-	}
-	return send(req)
+// shop is a replica of the shop, with the admin token.
+func (a *Actor) shop() *target.Shop {
+	return &target.Shop{URL: a.URL, Token: a.lane.servers.Stack.Token, Client: probe}
 }
-
-// send returns the body of a 2xx.
-func send(req *http.Request) ([]byte, error) {
-	res, err := probe.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
-	if err == nil && res.StatusCode/100 != 2 {
-		err = fmt.Errorf("faultlab: %s %s: %w: %.300s", req.Method, req.URL.Path, statusError(res.StatusCode), body)
-	}
-	return body, err
-}
-
-// statusError is the status of an HTTP answer that is no success.
-type statusError int
-
-func (s statusError) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
 
 func shopReset(ctx context.Context, l *Lane, r Reset) error {
-	set := api.SetStock{Stock: r.Stock, Segments: max(0, r.Segments), Units: r.Segments < 0, PerBuyer: r.PerBuyer}
+	set := target.Setting(r.Stock, r.Segments)
+	set.PerBuyer = r.PerBuyer
 	if r.Rehold {
 		set.Late = "rehold"
 	}
-	body, err := json.Marshal(set)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product),
-		bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+r.Token)
-	_, err = send(req)
-	return err
+	return l.C.shop().SetStock(ctx, r.Product, set)
 }
 
-func shopRequest(replica string, a Ask) (*http.Request, error) {
-	if a.Kind != "" {
-		return holdRequest(replica, a)
-	}
-	query := url.Values{"product_id": {strconv.FormatInt(a.Product, 10)},
-		"wait_ms": {strconv.FormatInt(a.Wait.Milliseconds(), 10)}}
-	if a.Store != "" {
-		query.Set("store", string(a.Store))
-	}
-	if a.Buyer != "" {
-		query.Set("buyer", a.Buyer)
-	}
-	req, err := http.NewRequest(http.MethodPost, replica+"/deduct_stock/"+a.Mode+"?"+query.Encode(), nil)
-	if err == nil && a.Key != "" {
-		req.Header.Set(api.HeaderKey, a.Key)
-	}
-	return req, err
-}
-
-// shopAnswer reads an answer by the contract: whatever says nothing about what happened is unknown.
-func shopAnswer(res *http.Response, body []byte) judge.Op {
-	op := judge.Op{Outcome: judge.Unknown, Replica: res.Header.Get(api.HeaderReplica),
-		Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
-	if res.StatusCode == http.StatusOK {
-		var d api.Deduction
-		if json.Unmarshal(body, &d) == nil && d.OrderID != "" {
-			op.Outcome, op.OrderID, op.Remaining = judge.OK, d.OrderID, d.Remaining
-		}
-		return op
-	}
-	var p api.Problem
-	if json.Unmarshal(body, &p) != nil {
-		return op
-	}
-	op.Code = p.Code
-	switch facts, known := api.Codes[p.Code]; {
-	case !known || facts.Happened == api.Unknown:
-	case p.Code == api.SoldOut:
-		op.Outcome = judge.Refused
-	default:
-		op.Outcome = judge.Declined
-	}
-	return op
-}
-
-// shopLedger reads the first page, which holds every row of the few that a schedule makes.
-func shopLedger(ctx context.Context, l *Lane) (*api.Ledger, error) {
-	body, err := get(ctx, fmt.Sprintf("%s/products/%d/ledger", l.C.URL, l.Product()))
-	if err != nil {
-		return nil, err
-	}
-	ledger := new(api.Ledger)
-	return ledger, json.Unmarshal(body, ledger)
-}
-
-// Modes asks a replica of the shop for its modes.
-func Modes(ctx context.Context, replica string) ([]api.Mode, error) {
-	body, err := get(ctx, replica+"/modes")
-	if err != nil {
-		return nil, err
-	}
-	var all api.Modes
-	return all.Modes, json.Unmarshal(body, &all)
-}
+// Modes asks the lane's C for the modes of the shop.
+func (l *Lane) Modes(ctx context.Context) ([]api.Mode, error) { return l.C.shop().Modes(ctx) }

@@ -9,6 +9,7 @@ import (
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -164,10 +165,8 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 	l := serversOnly(t, Equipment{})
 	l.client = http.DefaultClient
 	l.Service = Service{
-		Request: func(replica string, _ Ask) (*http.Request, error) {
-			return http.NewRequest(http.MethodPost, replica, nil)
-		},
-		Answer: func(*http.Response, []byte) judge.Op { return judge.Op{Outcome: judge.OK} },
+		Call: target.Ask.Call,
+		Read: func(judge.HoldKind, target.Reply) target.Answer { return target.Answer{Outcome: judge.OK} },
 	}
 	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL

@@ -202,9 +202,6 @@ func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending)
 
 // asker returns the URL of a replica that can answer: C, else B, else A.
 func (l *Lane) asker() string {
-	if l.base != "" {
-		return l.base
-	}
 	for _, a := range []*Actor{l.C, l.B} {
 		if a.alive() && !a.stopped {
 			return a.URL

@@ -10,6 +10,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // play is the part of a schedule that has been played.
@@ -41,7 +42,7 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		before.scene.Abandon(ending)
 		cancel()
 	}
-	scene, err := lane.NewScene(ctx, rig.Ask{Mode: l.Mode, Store: l.Store, Stock: l.Stock})
+	scene, err := lane.NewScene(ctx, rig.Ask{Ask: target.Ask{Mode: l.Mode, Store: l.Store}, Stock: l.Stock})
 	if err != nil {
 		return nil, err
 	}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"lastitem/internal/stock"
+	"lastitem/contract/api"
 	"lastitem/say/report"
+	"lastitem/target"
 )
 
 // Rival is the request that comes while the first one holds the lock.
@@ -25,16 +24,6 @@ type Rival struct {
 	Took   time.Duration
 }
 
-// hold adds the fields of an experiment to a query.
-func hold(query url.Values, h stock.Hold) {
-	if h.Work > 0 {
-		query.Set("hold_ms", strconv.FormatInt(h.Work.Milliseconds(), 10))
-	}
-	if h.Depth > 0 {
-		query.Set("depth", strconv.Itoa(h.Depth))
-	}
-}
-
 // longer is for how much longer a trace may take because of its experiment: both the deduction before it and the
 // observed one.
 func (t *Tracer) longer(d Deduction) time.Duration { return d.Hold.Work + t.ttl }
@@ -42,13 +31,10 @@ func (t *Tracer) longer(d Deduction) time.Duration { return d.Hold.Work + t.ttl 
 // warm is the deduction before the observed one. With an experiment it holds the lock until the first renewal is over,
 // so that the script of the renewal is loaded as well.
 func (t *Tracer) warm(tr Trace) Trace {
-	if tr.Hold.Work == 0 {
-		return tr
+	tr.ask.Key += "-before"
+	if tr.Hold.Work > 0 {
+		tr.ask.For = t.ttl/3 + t.ttl/12
 	}
-	at, query, _ := strings.Cut(tr.Target, "?")
-	values, _ := url.ParseQuery(query) // our own
-	values.Set("hold_ms", strconv.FormatInt((t.ttl/3+t.ttl/12).Milliseconds(), 10))
-	tr.Target = at + "?" + values.Encode()
 	return tr
 }
 
@@ -61,14 +47,9 @@ func (t *Tracer) sendRival(ctx context.Context, d Deduction, began time.Time) fu
 	if !d.Rival {
 		return func() (*Rival, error) { return nil, nil }
 	}
-	query := url.Values{
-		"product_id": {strconv.Itoa(product)}, "quantity": {strconv.FormatInt(d.Quantity, 10)},
-		"wait_ms": {strconv.FormatInt(min(rivalWait, d.Hold.Work+t.ttl).Milliseconds(), 10)},
-	}
-	if d.Store != "" {
-		query.Set("store", string(d.Store))
-	}
-	r := &Rival{Target: "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()}
+	call := target.Ask{Mode: d.Mode.Name, Store: api.Store(d.Store), Product: product, Quantity: d.Quantity,
+		Key: d.Key + "-rival", Wait: min(rivalWait, d.Hold.Work+t.ttl)}.Call().InQuery()
+	r := &Rival{Target: call.Path}
 	done := make(chan error, 1)
 	go func() {
 		select {
@@ -77,8 +58,7 @@ func (t *Tracer) sendRival(ctx context.Context, d Deduction, began time.Time) fu
 		}
 		var err error
 		r.Began = time.Since(began)
-		r.Status, r.Answer, err = t.send(ctx, http.MethodPost, r.Target, "",
-			http.Header{"Idempotency-Key": {d.Key + "-rival"}})
+		r.Status, r.Answer, err = t.send(ctx, call)
 		r.Took = time.Since(began) - r.Began
 		done <- err
 	}()

@@ -8,18 +8,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 const (
@@ -44,6 +43,7 @@ type Deduction struct {
 type Trace struct {
 	Deduction
 	Target  string // of the request: path and query
+	ask     target.Ask
 	Status  int
 	Answer  string
 	Took    time.Duration
@@ -81,15 +81,12 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+t.longer(d))
 	defer cancel()
 	tr := Trace{Deduction: d, TTL: t.ttl}
-	query := url.Values{"product_id": {strconv.Itoa(product)}, "quantity": {strconv.FormatInt(d.Quantity, 10)}}
-	if d.Store != "" {
-		query.Set("store", string(d.Store))
-	}
+	tr.ask = target.Ask{Mode: d.Mode.Name, Store: api.Store(d.Store), Product: product, Quantity: d.Quantity, Key: d.Key,
+		Wait: -1, For: d.Hold.Work, Depth: d.Hold.Depth}
 	if d.Mode.Claims[d.Store].Threads == "B" { // it counts the orders of a buyer
-		query.Set("buyer", "ann")
+		tr.ask.Buyer = "ann"
 	}
-	hold(query, d.Hold)
-	tr.Target = "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()
+	tr.Target = tr.ask.Call().InQuery().Path
 	if err := t.prepare(ctx, tr); err != nil {
 		return tr, err
 	}
@@ -107,7 +104,7 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	// its two clocks up to 40 ms apart, and then a server would have seen a command after its answer.
 	began := time.Now().Round(0)
 	rival := t.sendRival(ctx, d, began)
-	err := t.ask(ctx, &tr, d.Key)
+	err := t.ask(ctx, &tr)
 	tr.Took = time.Since(began)
 	var late error
 	tr.Against, late = rival()
@@ -157,7 +154,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 		return err
 	}
 	warm, began := t.warm(tr), time.Now()
-	if err := t.ask(ctx, &warm, tr.Key+"-before"); err != nil {
+	if err := t.ask(ctx, &warm); err != nil {
 		return err
 	}
 	if warm.Status != http.StatusOK {
@@ -195,48 +192,25 @@ func (t *Tracer) available(ctx context.Context, mode string) error {
 }
 
 // ask sends the request and keeps the answer.
-func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
-	header := http.Header{"Idempotency-Key": {key}}
+func (t *Tracer) ask(ctx context.Context, tr *Trace) (err error) {
+	call := tr.ask.Call().InQuery()
 	if tr.Hold != (stock.Hold{}) {
-		header.Set("Authorization", "Bearer "+t.token)
+		call.Headers = [][2]string{{"Authorization", "Bearer " + t.token}}
 	}
-	tr.Status, tr.Answer, err = t.send(ctx, http.MethodPost, tr.Target, "", header)
+	tr.Status, tr.Answer, err = t.send(ctx, call)
 	return err
 }
 
 // setStock begins a run: it also deletes the orders of the previous run.
 func (t *Tracer) setStock(ctx context.Context, mode stock.Mode) error {
-	body := fmt.Sprintf(`{"stock":%d}`, Stock)
-	switch {
-	case mode.Segments > 0:
-		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, mode.Segments)
-	case mode.Units():
-		body = fmt.Sprintf(`{"stock":%d,"units":true}`, Stock)
-	}
-	path := fmt.Sprintf("/products/%d/stock", product)
-	status, answer, err := t.send(ctx, http.MethodPut, path, body, http.Header{
-		"Authorization": {"Bearer " + t.token}, "Content-Type": {"application/json"},
-	})
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("PUT %s answers %d %s", path, status, answer)
-	}
-	return err
+	shop := target.Shop{URL: t.url, Token: t.token, Client: &t.client}
+	return shop.SetStock(ctx, product, target.Setting(Stock, mode.API().Split()))
 }
 
 // send sends a request to the replica and returns the status and the body of its answer.
-func (t *Tracer) send(ctx context.Context, method, target, body string, header http.Header) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, method, t.url+target, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header = header
-	res, err := t.client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	return res.StatusCode, strings.TrimSpace(string(answer)), err
+func (t *Tracer) send(ctx context.Context, call target.Call) (int, string, error) {
+	r, err := call.Send(ctx, &t.client, t.url)
+	return r.Status, strings.TrimSpace(string(r.Body)), err
 }
 
 // calls returns the commands of the deduction without other traffic.

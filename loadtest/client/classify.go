@@ -1,11 +1,9 @@
 package client
 
 import (
-	"net/http"
-	"strconv"
-
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/target"
 )
 
 // Kind tells apart answers that must never be averaged together.
@@ -30,73 +28,22 @@ const (
 	CodeRefused = "refused"
 )
 
-// Reading is the meaning of an answer.
-type Reading struct {
-	Outcome judge.Outcome
-	Kind    Kind
-	Code    string
-	// Again says that sending the same request again may succeed, or may show the outcome of the first.
-	Again bool
-}
-
-// Classify classifies an answer of our API. Only two kinds count as a refusal: a problem whose code says that nothing
-// happened, and a connection that was never made. After any other answer except 200, the deduction may have happened.
-func Classify(a *Answer) Reading {
-	if r, done := classifyTransport(a); done {
-		return r
-	}
-	if a.Status == http.StatusOK {
-		return Reading{Outcome: judge.OK, Kind: Accepted, Code: CodeOK}
-	}
-	facts, known := api.Codes[a.Code]
-	if !a.Problem || !known || a.Status < http.StatusBadRequest {
-		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
-	}
-	switch {
-	case a.Code == api.SoldOut:
-		return Reading{Outcome: judge.Refused, Kind: Refused, Code: string(a.Code)}
-	case facts.Happened == api.No:
-		return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(a.Code)}
-	case facts.Happened == api.NoForNow:
-		return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(a.Code), Again: true}
-	default:
-		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: string(a.Code), Again: true}
-	}
-}
-
-// classifyTransport classifies a transport error; false if there is none.
-func classifyTransport(a *Answer) (Reading, bool) {
-	switch {
-	case a.Err == "":
-		return Reading{}, false
-	case !a.Sent:
-		return Reading{Outcome: judge.Declined, Kind: Failed, Code: CodeNotConnected, Again: true}, true
-	default:
-		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: a.Err, Again: true}, true
-	}
-}
-
-// ByOutcome returns a function that classifies the answers of a service that is not ours as read does, and notes the
-// order that it finds.
-func ByOutcome(read func(status int, body []byte) judge.Op) func(*Answer) Reading {
-	return func(a *Answer) Reading {
-		if r, done := classifyTransport(a); done {
-			return r
+// Classify reads an answer to a request of a kind ("" = a deduction): read reads the reply, if there is one. A connection
+// that was never made is a refusal too; after anything else that does not say so, the request may have been executed.
+func Classify(a *Answer, kind judge.HoldKind, read func(judge.HoldKind, target.Reply) target.Answer) (target.Answer, Kind) {
+	if a.Err != "" {
+		lost := target.Answer{Outcome: judge.Unknown, Again: true, Code: api.Code(a.Err), Replica: a.Replica}
+		if !a.Sent {
+			lost.Outcome, lost.Code = judge.Declined, CodeNotConnected
 		}
-		op := read(a.Status, a.Body)
-		a.OrderID = op.OrderID
-		switch op.Outcome {
-		case judge.OK:
-			return Reading{Outcome: judge.OK, Kind: Accepted, Code: CodeOK}
-		case judge.Refused:
-			return Reading{Outcome: judge.Refused, Kind: Refused, Code: CodeRefused}
-		case judge.Declined:
-			return Reading{Outcome: judge.Declined, Kind: Refused, Code: string(api.LockBusy), Again: true}
-		default:
-			return Reading{Outcome: judge.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
-		}
+		return lost, Failed
+	}
+	switch said := read(kind, a.Reply); said.Outcome {
+	case judge.OK:
+		return said, Accepted
+	case judge.Unknown:
+		return said, Failed
+	default:
+		return said, Refused
 	}
 }
-
-// statusCode names an answer that has only a status.
-func statusCode(status int) string { return "http_" + strconv.Itoa(status) }

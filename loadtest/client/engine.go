@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/contract/api"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // Engine is the HTTP client of one worker, and the place where the worker's code runs: one function at a time. An
@@ -29,7 +29,7 @@ type Engine interface {
 	Connect() error
 	// Do sends the call and reads the whole answer. Only the target's timeout ends it early: cancelling a request would
 	// only make its outcome unknown.
-	Do(call *Call) Answer
+	Do(call target.Call) Answer
 	// Close closes the engine's connections.
 	Close()
 }
@@ -51,37 +51,12 @@ type Target struct {
 	Timeout time.Duration
 	// Workers is how many engines share the connection pool, which is made for that many connections.
 	Workers int
-	// Opaque says not to parse the bodies, because they are from a service that is not ours.
-	Opaque bool
 }
 
-// Call is one request.
-type Call struct {
-	Method      string
-	Path        string // with its query
-	Body        []byte
-	ContentType string      // sent if there is a body
-	Key         string      // the Idempotency-Key; "" = none
-	Headers     [][2]string // more of them, names and values; nil = none
-}
-
-// Answer is the answer to a call, or why there is none.
+// Answer is the reply to a call, or why there is none. The body is valid until the engine's next call.
 type Answer struct {
-	// Status is 0 if there was no answer.
-	Status int
-	// Problem says that the body was application/problem+json; only then is Code valid.
-	Problem bool
-	Code    api.Code
-	OrderID string
-	// Remaining is valid only if HasRemaining is set.
-	Remaining    int64
-	HasRemaining bool
-	Replica      string
-	Replayed     bool
-	RetryAfter   time.Duration // 0 = not given
-	// Body is the body of an answer that is not parsed, valid until the engine's next call.
-	Body []byte
-	// Err is why there is no usable answer: one of the Err constants, "" if there is one.
+	target.Reply
+	// Err is why there is no usable reply: one of the Err constants, "" if there is one.
 	Err string
 	// Sent says that the service may have seen the request. It is false only where no connection could be had.
 	Sent bool
@@ -89,12 +64,12 @@ type Answer struct {
 
 // The transport errors, as they appear among [Result.Codes].
 const (
-	ErrTimeout   = "timeout"            // no answer within Plan.Timeout
-	ErrReset     = "reset"              // the connection was reset
-	ErrRefused   = "refused_connection" // no connection could be had, so nothing was sent
-	ErrEOF       = "eof"                // the connection was closed before the answer was complete
-	ErrBadAnswer = "bad_answer"         // the bytes are not a valid answer
-	ErrNetwork   = "network"            // anything else below HTTP
+	ErrTimeout   = "timeout"                    // no answer within Plan.Timeout
+	ErrReset     = "reset"                      // the connection was reset
+	ErrRefused   = "refused_connection"         // no connection could be had, so nothing was sent
+	ErrEOF       = "eof"                        // the connection was closed before the answer was complete
+	ErrBadAnswer = string(target.CodeBadAnswer) // the bytes are not a valid answer
+	ErrNetwork   = "network"                    // anything else below HTTP
 )
 
 // NewEngines returns t.Workers engines of the kind name.
@@ -161,16 +136,4 @@ func dialFailed(err error) bool {
 // badAnswer builds an error that is reported as [ErrBadAnswer].
 func badAnswer(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errBadAnswer, fmt.Sprintf(format, args...))
-}
-
-// retryAfter parses a Retry-After in seconds; 0 if it is absent or a date.
-func retryAfter(value string) time.Duration {
-	var seconds int
-	for _, c := range []byte(value) {
-		if c < '0' || c > '9' || seconds > 1<<20 {
-			return 0
-		}
-		seconds = seconds*10 + int(c-'0')
-	}
-	return time.Duration(seconds) * time.Second
 }

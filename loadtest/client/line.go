@@ -2,12 +2,9 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"strings"
-
-	"lastitem/contract/api"
 )
 
 // readLine reads a line without its end; it is valid until the next read.
@@ -40,12 +37,6 @@ func orBad(err error, why string) error {
 		return noEOF(err)
 	}
 	return badAnswer("%s", why)
-}
-
-// IsProblem says whether a content type is that of a problem, parameters aside.
-func IsProblem(contentType []byte) bool {
-	kind, _, _ := bytes.Cut(contentType, []byte{';'})
-	return fold(bytes.TrimSpace(kind), api.ProblemType)
 }
 
 // fold compares with a lower-case word, ASCII letters in either case.

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"lastitem/contract/api"
+	"lastitem/target"
 )
 
 // interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops
@@ -27,9 +28,8 @@ func (in interned) of(b []byte) string {
 // parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, and reuses its buffer. An answer that it does not
 // understand is a bad answer; it never guesses.
 type parser struct {
-	opaque bool // the body is read off the wire and not looked at
-	body   []byte
-	names  interned
+	body  []byte
+	names interned
 }
 
 // head has the contents of the status line and the headers.
@@ -60,20 +60,16 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 			break // 1xx only announces the answer
 		}
 	}
-	a = Answer{Status: h.status, Problem: h.problem, Replica: h.replica, Replayed: h.replayed,
-		RetryAfter: retryAfter(h.retry)}
+	a.Reply = target.Reply{Status: h.status, Problem: h.problem, Replica: h.replica, Replayed: h.replayed,
+		RetryAfter: target.RetryAfter(h.retry)}
 	untilClose, err := p.readBody(in, h)
 	if err != nil {
 		return a, false, err
 	}
 	// HTTP/1.1 connections stay open unless a header says otherwise; HTTP/1.0 ones close unless a header says otherwise.
 	reusable = !h.close && !untilClose && (h.minor == 1 || h.keep)
-	if p.opaque {
-		a.Body = p.body
-	} else {
-		err = readFields(p.body, &a)
-	}
-	return a, reusable, err
+	a.Body = p.body
+	return a, reusable, nil
 }
 
 // readHead reads the status line and the headers.
@@ -131,7 +127,7 @@ func (p *parser) header(h *head, name, value []byte) error {
 		}
 	case len("Content-Type"):
 		if fold(name, "content-type") {
-			h.problem = IsProblem(value)
+			h.problem = target.IsProblem(value)
 		}
 	case len("Content-Length"):
 		if fold(name, "content-length") {

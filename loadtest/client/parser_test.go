@@ -4,19 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -51,7 +50,7 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		parse := func(r io.Reader) (Answer, bool, []byte, error) {
-			p := parser{opaque: true, names: interned{}}
+			p := parser{names: interned{}}
 			a, reusable, err := p.read(bufio.NewReaderSize(r, readBuffer))
 			return a, reusable, p.body, err
 		}
@@ -94,84 +93,38 @@ func byNetHTTP(text []byte) (status int, body []byte, ok bool) {
 	}
 }
 
-func TestClassifyEveryCode(t *testing.T) {
-	t.Parallel()
-	for code, facts := range api.Codes {
-		want := Reading{Outcome: judge.Declined, Kind: Refused, Code: string(code)}
-		switch {
-		case code == api.SoldOut:
-			want.Outcome = judge.Refused
-		case facts.Happened == api.NoForNow:
-			want.Again = true
-		case facts.Happened == api.Unknown:
-			want.Outcome, want.Kind, want.Again = judge.Unknown, Failed, true
-		}
-		got := Classify(&Answer{Status: facts.Status, Problem: true, Code: code, Sent: true})
-		testkit.Is(t, got, want, "classify(%s)", code)
-	}
-}
-
+// A request without a reply is unknown, or was never sent; a reply is read.
 func TestClassify(t *testing.T) {
 	t.Parallel()
-	unknown := func(code string) Reading {
-		return Reading{Outcome: judge.Unknown, Kind: Failed, Code: code, Again: true}
-	}
-	tests := []struct {
-		name   string
-		answer Answer
-		want   Reading
+	for name, tt := range map[string]struct {
+		answer  Answer
+		outcome judge.Outcome
+		code    api.Code
+		kind    Kind
 	}{
-		{"ok", Answer{Status: 200, Sent: true, OrderID: "o"}, Reading{Outcome: judge.OK, Kind: Accepted, Code: "ok"}},
-		{"created", Answer{Status: 201, Sent: true}, unknown("http_201")},
-		{"html", Answer{Status: 502, Sent: true}, unknown("http_502")},
-		{"code without problem+json", Answer{Status: 409, Sent: true, Code: api.SoldOut}, unknown("http_409")},
-		{"problem under a good status", Answer{Status: 202, Problem: true, Sent: true, Code: api.SoldOut},
-			unknown("http_202")},
-		{"problem without a code", Answer{Status: 409, Problem: true, Sent: true}, unknown("http_409")},
-		{"code nobody knows", Answer{Status: 409, Problem: true, Sent: true, Code: "odd"}, unknown("http_409")},
-		{"timeout", Answer{Sent: true, Err: ErrTimeout}, unknown("timeout")},
-		{"reset", Answer{Sent: true, Err: ErrReset}, unknown("reset")},
-		{"half an ok", Answer{Status: 200, Sent: true, Err: ErrEOF}, unknown("eof")},
-		{"unreadable ok", Answer{Status: 200, Sent: true, Err: ErrBadAnswer}, unknown("bad_answer")},
-		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: judge.Declined, Kind: Failed, Code: "refused_connection",
-			Again: true}},
-		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: judge.Declined, Kind: Failed, Code: "refused_connection",
-			Again: true}},
-	}
-	for _, tt := range tests {
-		testkit.Is(t, Classify(&tt.answer), tt.want, "%s: classify()", tt.name)
-	}
-}
-
-func TestClassifyForeign(t *testing.T) {
-	t.Parallel()
-	for _, want := range []judge.Outcome{judge.OK, judge.Refused, judge.Declined, judge.Unknown} {
-		read := ByOutcome(func(status int, body []byte) judge.Op {
-			return judge.Op{Outcome: want, OrderID: fmt.Sprintf("%d %s", status, body)}
-		})
-		if a := (Answer{Status: 200, Sent: true, Body: []byte("x")}); read(&a).Outcome != want || a.OrderID != "200 x" {
-			t.Errorf("%s = %+v, want it with the order's id", want, a)
-		}
-		if got := read(&Answer{Status: 200, Sent: true, Err: ErrEOF}); got.Outcome != judge.Unknown {
-			t.Errorf("half a 200 = %+v, want unknown", got)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "1": time.Second, "120": 2 * time.Minute, "Fri, 20 Nov 2026 12:00:00 GMT": 0, "-1": 0,
-		"99999999999999999999": 0,
+		"timeout":        {Answer{Sent: true, Err: ErrTimeout}, judge.Unknown, "timeout", Failed},
+		"half an ok":     {Answer{Reply: target.Reply{Status: 200}, Sent: true, Err: ErrEOF}, judge.Unknown, "eof", Failed},
+		"not connected":  {Answer{Err: ErrRefused}, judge.Declined, "refused_connection", Failed},
+		"dial timed out": {Answer{Err: ErrTimeout}, judge.Declined, "refused_connection", Failed},
 	} {
-		testkit.Is(t, retryAfter(text), want, "retryAfter(%q)", text)
+		said, kind := Classify(&tt.answer, "", target.Read)
+		if said.Outcome != tt.outcome || said.Code != tt.code || kind != tt.kind || !said.Again {
+			t.Errorf("%s: %+v, %s, want %s by %s, %s, to be sent again", name, said, kind, tt.outcome, tt.code, tt.kind)
+		}
+	}
+	for outcome, want := range map[judge.Outcome]Kind{judge.OK: Accepted, judge.Refused: Refused, judge.Declined: Refused,
+		judge.Unknown: Failed} {
+		read := func(judge.HoldKind, target.Reply) target.Answer { return target.Answer{Outcome: outcome} }
+		if said, kind := Classify(&Answer{Sent: true}, "", read); said.Outcome != outcome || kind != want {
+			t.Errorf("%s is read as %s, %s", outcome, said.Outcome, kind)
+		}
 	}
 }
 
 func TestParserReads(t *testing.T) {
 	t.Parallel()
 	const body = "Content-Length: 18\r\n\r\n" + `{"order_id":"o-1"}`
-	order := Answer{Status: 200, OrderID: "o-1"}
+	order := Answer{Reply: target.Reply{Status: 200, Body: []byte(`{"order_id":"o-1"}`)}}
 	tests := []struct {
 		name, text string
 		want       Answer
@@ -184,13 +137,13 @@ func TestParserReads(t *testing.T) {
 		{"1.0", "HTTP/1.0 200 OK\r\n" + body, order, false},
 		{"1.0 kept", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n" + body, order, true},
 		{"until the end", "HTTP/1.1 200 OK\r\n\r\n" + `{"order_id":"o-1"}`, order, false},
-		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", Answer{Status: 204}, true},
+		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", Answer{Reply: target.Reply{Status: 204}}, true},
 		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nC;x=y\r\n" + `{"order_id":` + "\r\n6\r\n" +
 			`"o-1"}` + "\r\n0\r\nTrailer: t\r\n\r\n", order, true},
 		{
 			"no problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n" +
 				`{"code":"sold_out"}`,
-			Answer{Status: 409}, true,
+			Answer{Reply: target.Reply{Status: 409, Body: []byte(`{"code":"sold_out"}`)}}, true,
 		},
 	}
 	for _, tt := range tests {
@@ -241,46 +194,5 @@ func TestParserRefuses(t *testing.T) {
 				t.Errorf("read() = %+v, reusable %v, error %v, want error %v", got, reusable, err, tt.want)
 			}
 		})
-	}
-}
-
-func TestReadFields(t *testing.T) {
-	t.Parallel()
-	taken := func(id string, remaining int64) Answer {
-		return Answer{Status: 200, OrderID: id, Remaining: remaining, HasRemaining: true}
-	}
-	for body, want := range map[string]Answer{
-		`{"mode":"x","product_id":101,"quantity":1,"remaining":499,"order_id":"o-1","fence":0}`: taken("o-1",
-			499),
-		`{"items":[{"product_id":1,"order_id":"inner"}],"order_id":"a\u0062é","remaining":1234567890123456789}`: taken("abé",
-			1234567890123456789),
-		` { "remaining" : -1 , "other" : 1e3 } `:    taken("", -1),
-		`{"remaining":null,"order_id":"o-1"}`:       {Status: 200, OrderID: "o-1"},
-		`{"Remaining":3,"ORDER_ID":"another name"}`: {Status: 200},
-		`{}`: {Status: 200},
-	} {
-		a := Answer{Status: 200}
-		if err := readFields([]byte(body), &a); err != nil {
-			t.Errorf("readFields(%s) = %v", body, err)
-		} else if diff := cmp.Diff(want, a); diff != "" {
-			t.Errorf("readFields(%s) (-want +got):\n%s", body, diff)
-		}
-	}
-}
-
-// A body that can be read in two ways, or that is no object, is a bad answer, never a guess.
-func TestReadFieldsRefuses(t *testing.T) {
-	t.Parallel()
-	for _, body := range []string{
-		``, `null`, ` null`, `[]`, `7`, `{ }x`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, `{"order_id":"1","order_id":"2"}`,
-		`{"order_id":1}`,
-		`{"remaining":1.5}`, `{"remaining":1e3}`, `{"remaining":01}`, `{"remaining":"3"}`,
-		`{"remaining":9223372036854775808}`,
-		"{\"order_id\":\"\xff\"}", "{\"order_id\":\"a\nb\"}", `{"order_id":"\ud800"}`,
-	} {
-		a := Answer{Status: 200}
-		if err := readFields([]byte(body), &a); !errors.Is(err, errBadAnswer) {
-			t.Errorf("readFields(%q) = %v, took %+v, want %v", body, err, a, errBadAnswer)
-		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lastitem/target"
 )
 
 const (
@@ -66,7 +68,7 @@ func newRaw(t Target) *raw {
 		port = cmp.Or(port, "443")
 	}
 	r.addr = net.JoinHostPort(host, cmp.Or(port, "80"))
-	r.answer = parser{opaque: t.Opaque, body: make([]byte, 0, 1<<10), names: interned{}}
+	r.answer = parser{body: make([]byte, 0, 1<<10), names: interned{}}
 	return r
 }
 
@@ -130,14 +132,14 @@ func (r *raw) drop() {
 }
 
 // Do sends the call over the connection, or over a new one if there is none or the server has closed it.
-func (r *raw) Do(call *Call) Answer {
+func (r *raw) Do(call target.Call) Answer {
 	now := time.Now()
 	deadline := now.Add(r.timeout)
 	if r.conn != nil && now.Sub(r.lastUse) > restingFor && r.closedByServer() {
 		r.drop()
 	}
 	// One write sends the whole request, so that no part is in a buffer when the outcome is decided.
-	r.out = r.appendRequest(r.out[:0], call)
+	r.out = r.appendRequest(r.out[:0], &call)
 	if a, ok := r.write(deadline); !ok {
 		return a
 	}
@@ -250,7 +252,7 @@ func withDescriptor(conn any, f func(fd uintptr) error) error {
 }
 
 // appendRequest formats the call as HTTP/1.1.
-func (r *raw) appendRequest(b []byte, call *Call) []byte {
+func (r *raw) appendRequest(b []byte, call *target.Call) []byte {
 	b = append(b, call.Method...)
 	b = append(b, ' ')
 	b = append(b, r.prefix...)
@@ -264,7 +266,7 @@ func (r *raw) appendRequest(b []byte, call *Call) []byte {
 		}
 	}
 	b = append(b, headers...)
-	if len(call.Body) > 0 {
+	if call.ContentType != "" {
 		b = append(b, "Content-Type: "...)
 		b = append(b, call.ContentType...)
 		b = append(b, "\r\n"...)

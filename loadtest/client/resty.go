@@ -12,6 +12,7 @@ import (
 	"github.com/go-resty/resty/v2"
 
 	"lastitem/contract/api"
+	"lastitem/target"
 )
 
 // restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request),
@@ -19,7 +20,6 @@ import (
 type restyEngine struct {
 	client  *resty.Client
 	timeout time.Duration
-	opaque  bool
 }
 
 // restyWorker is one worker's engine.
@@ -40,12 +40,12 @@ func newResty(t Target) *restyEngine {
 			return http.ErrUseLastResponse
 		})).
 		SetLogger(Silent{})
-	return &restyEngine{client: client, timeout: t.Timeout, opaque: t.Opaque}
+	return &restyEngine{client: client, timeout: t.Timeout}
 }
 
 // worker returns the engine of one worker.
 func (r *restyEngine) worker() Engine {
-	return &restyWorker{shared: r, reader: reader{opaque: r.opaque}}
+	return &restyWorker{shared: r}
 }
 
 // Connect does nothing: the pool opens connections when they are needed.
@@ -55,12 +55,15 @@ func (w *restyWorker) Connect() error { return nil }
 func (w *restyWorker) Close() { w.shared.client.GetClient().CloseIdleConnections() }
 
 // Do sends the call. It uses a context's deadline, because the client's Timeout costs several times as much.
-func (w *restyWorker) Do(call *Call) Answer {
+func (w *restyWorker) Do(call target.Call) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.timeout)
 	defer cancel()
 	req := w.shared.client.R().SetContext(ctx)
 	if len(call.Body) > 0 {
-		req.SetBody(call.Body).SetHeader("Content-Type", call.ContentType)
+		req.SetBody(call.Body)
+	}
+	if call.ContentType != "" {
+		req.SetHeader("Content-Type", call.ContentType)
 	}
 	if call.Key != "" {
 		req.SetHeader(api.HeaderKey, call.Key)
@@ -109,32 +112,17 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // reader turns net/http's responses into answers, reusing its buffer.
-type reader struct {
-	opaque bool
-	buf    bytes.Buffer
-}
+type reader struct{ buf bytes.Buffer }
 
-// answer reads the body to its end, so that the connection can be used again, and takes the wanted fields.
+// answer reads the body to its end, so that the connection can be used again.
 func (r *reader) answer(status int, header http.Header, body io.Reader) Answer {
-	a := Answer{
-		Status:     status,
-		Sent:       true,
-		Problem:    IsProblem([]byte(header.Get("Content-Type"))),
-		Replica:    header.Get(api.HeaderReplica),
-		Replayed:   strings.EqualFold(header.Get(api.HeaderReplayed), "true"),
-		RetryAfter: retryAfter(header.Get("Retry-After")),
-	}
+	a := Answer{Reply: target.ReplyOf(status, header), Sent: true}
 	r.buf.Reset()
 	n, err := r.buf.ReadFrom(io.LimitReader(body, maxBody+1))
 	if err == nil && n > maxBody {
 		err = badAnswer("more than %d bytes", maxBody)
 	}
-	if r.opaque {
-		a.Body = r.buf.Bytes()
-	} else if err == nil {
-		err = readFields(r.buf.Bytes(), &a)
-	}
-	if err != nil {
+	if a.Body = r.buf.Bytes(); err != nil {
 		a.Err = transportError(err)
 	}
 	return a

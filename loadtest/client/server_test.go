@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -121,7 +122,7 @@ func (p placed) Connect() (err error) {
 	return err
 }
 
-func (p placed) Do(call *Call) (a Answer) {
+func (p placed) Do(call target.Call) (a Answer) {
 	p.run(func() { a = p.raw.Do(call) })
 	return a
 }
@@ -150,8 +151,8 @@ func engine(t *testing.T, name string, u *url.URL, timeout time.Duration) Engine
 }
 
 // buy is a call like those of a run.
-func buy() *Call {
-	return &Call{Method: "POST", Path: "/deduct_stock/x", Body: []byte(`{"product_id":101}`),
+func buy() target.Call {
+	return target.Call{Method: "POST", Path: "/deduct_stock/x", Body: []byte(`{"product_id":101}`),
 		ContentType: "application/json", Key: "k-1"}
 }
 

@@ -1,4 +1,4 @@
-package rig
+package target
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ func (f *Foreign) checkMeanings() error {
 }
 
 func (f *Foreign) checkLaunch() error {
-	words, err := SplitWords(f.Serve)
+	words, err := splitWords(f.Serve)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--serve: %w", err)
@@ -68,14 +68,14 @@ func (f *Foreign) checkLaunch() error {
 }
 
 func (f *Foreign) checkRequests() error {
-	if _, _, _, err := splitRequest(f.Request); err != nil {
-		return text.Of("--request %q: %w").Errorf(f.Request, err)
+	if _, err := f.Caller(); err != nil {
+		return err
 	}
 	if err := onlyMentions("request", f.Request, askWords); err != nil {
 		return err
 	}
 	for _, h := range f.Headers {
-		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" {
+		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
 			return text.Of("--header %q: want 'Name: value'").Errorf(h)
 		}
 		if err := onlyMentions("header", h, askWords); err != nil {
@@ -95,7 +95,7 @@ func (f *Foreign) checkReset() error {
 
 func (f *Foreign) checkResets() error {
 	for _, said := range f.ResetURL {
-		if _, _, _, err := splitRequest(said); err != nil {
+		if _, err := f.parse(said); err != nil {
 			return text.Of("--reset-url %q: %w").Errorf(said, err)
 		}
 	}
@@ -105,7 +105,7 @@ func (f *Foreign) checkResets() error {
 		}
 	}
 	for _, said := range f.ResetRedis {
-		words, err := SplitWords(said)
+		words, err := splitWords(said)
 		switch {
 		case err != nil:
 			return text.Of("--reset-redis %q: want a Redis command (%w)").Errorf(said, err)
@@ -152,7 +152,7 @@ func (s Source) check(what string, absolute bool) error {
 		return text.Of("--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold").
 			Errorf(what, what, what)
 	}
-	if _, err := SplitWords(s.Redis); err != nil {
+	if _, err := splitWords(s.Redis); err != nil {
 		return fmt.Errorf("--%s-redis: %w", what, err)
 	}
 	if s.URL != "" && !strings.HasPrefix(s.URL, "/") && (!absolute || hostOf(s.URL) == "") {

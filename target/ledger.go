@@ -1,4 +1,4 @@
-package loadtest
+package target
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"lastitem/contract/api"
@@ -18,38 +17,38 @@ import (
 const ledgerTries = 4
 
 // errTorn says that the pages of a ledger do not show one moment.
-var errTorn = fault(text.Of("the pages of the ledger do not add up to its totals: orders are added while it is read"))
+var errTorn = text.Of("the pages of the ledger do not add up to its totals: orders are added while it is read").Errorf()
 
 // Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and
 // reads again if their rows do not add up to the totals of the first page. If there are several, it looks whether the
 // product was sold meanwhile.
-func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
+func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
-		ledger, err := c.readLedger(ctx, product)
-		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, 150*time.Millisecond) {
+		ledger, err := s.readLedger(ctx, product)
+		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, settleEvery) {
 			return ledger, err
 		}
 	}
 }
 
 // readLedger reads the pages one after the other. The first page contains everything besides the rows.
-func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, error) {
-	path := "/products/" + strconv.FormatInt(product, 10) + "/ledger"
+func (s *Shop) readLedger(ctx context.Context, product int64) (*api.Ledger, error) {
+	path := productPath(product, "/ledger")
 	all := new(api.Ledger)
-	if err := c.getPatiently(ctx, path, all); err != nil {
+	if err := s.getPatiently(ctx, path, all); err != nil {
 		return nil, err
 	}
 	paged, rows := all.NextCursor != "", 0
 	for cursor := all.NextCursor; cursor != ""; {
 		var page api.Ledger
-		if err := c.getPatiently(ctx, path+"?cursor="+url.QueryEscape(cursor), &page); err != nil {
+		if err := s.getPatiently(ctx, path+"?cursor="+url.QueryEscape(cursor), &page); err != nil {
 			return nil, err
 		}
-		if rows += max(1, len(page.Orders)+len(page.Keys)); rows > c.maxRows {
-			return nil, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
+		if rows += max(1, len(page.Orders)+len(page.Keys)); rows > s.most() {
+			return nil, text.Of("GET %s: more than %d rows").Errorf(path, s.most())
 		}
 		if page.NextCursor == cursor {
-			return nil, fault(text.Of("GET %s: the cursor of a page leads back to the same page"), path)
+			return nil, text.Of("GET %s: the cursor of a page leads back to the same page").Errorf(path)
 		}
 		all.Orders, all.Keys = append(all.Orders, page.Orders...), append(all.Keys, page.Keys...)
 		cursor = page.NextCursor
@@ -63,7 +62,7 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 	}
 	if paged {
 		var now api.Ledger
-		if err := c.getPatiently(ctx, path+"?limit=1", &now); err != nil {
+		if err := s.getPatiently(ctx, path+"?limit=1", &now); err != nil {
 			return nil, err
 		}
 		all.Moved = !maps.Equal(now.Totals, all.Totals) || !maps.Equal(now.Initial, all.Initial)
@@ -93,12 +92,15 @@ func addUp(l *api.Ledger) error {
 }
 
 // getPatiently is get with retries after a 429.
-func (c *Control) getPatiently(ctx context.Context, path string, body any) error {
+func (s *Shop) getPatiently(ctx context.Context, path string, body any) error {
 	for tries := 1; ; tries++ {
-		err := c.get(ctx, path, body)
+		err := s.get(ctx, path, body)
 		var p *ProblemError
 		if !errors.As(err, &p) || p.Problem.Code != api.RateLimited || tries == 10 || !rest(ctx, time.Second) {
 			return err
 		}
 	}
 }
+
+// most is how many rows of a ledger are read.
+func (s *Shop) most() int { return cmp.Or(s.maxRows, maxLedger) }

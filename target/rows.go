@@ -1,4 +1,4 @@
-package rig
+package target
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ var (
 
 // order makes an order of a row: of one unit, unless a column or field has the quantity.
 func (r row) order(product int64) (o api.Order, err error) {
-	o = api.Order{ProductID: product, Mode: ServiceName, Store: foreignStore, Quantity: 1, OrderID: r.first(idNames),
+	o = api.Order{ProductID: product, Mode: ServiceName, Store: ForeignStore, Quantity: 1, OrderID: r.first(idNames),
 		Key: r.first(keyNames)}
 	if len(r) == 1 {
 		for _, only := range r {

@@ -1,4 +1,4 @@
-package rig
+package target
 
 import (
 	"maps"
@@ -12,13 +12,29 @@ import (
 var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
 // expand replaces the placeholders in a text by their values; unknown placeholders stay.
-func expand(said string, values map[string]string) string {
-	return placeholder.ReplaceAllStringFunc(said, func(found string) string {
-		if v, known := values[placeholder.FindStringSubmatch(found)[1]]; known {
-			return v
+func expand(said string, values map[string]string) string { return filler(said)(values) }
+
+// filler returns a function that does what expand does, and looks for the placeholders only once: a load test fills in
+// thousands of requests a second.
+func filler(said string) func(values map[string]string) string {
+	found := placeholder.FindAllStringSubmatchIndex(said, -1)
+	return func(values map[string]string) string {
+		if found == nil {
+			return said
 		}
-		return found
-	})
+		var b strings.Builder
+		from := 0
+		for _, at := range found {
+			b.WriteString(said[from:at[0]])
+			v, known := values[said[at[2]:at[3]]]
+			if from = at[1]; !known {
+				v = said[at[0]:at[1]]
+			}
+			b.WriteString(v)
+		}
+		b.WriteString(said[from:])
+		return b.String()
+	}
 }
 
 // mentions returns the names of the placeholders in texts, sorted, each once.
@@ -43,10 +59,10 @@ func onlyMentions(option, said string, known []string) error {
 	return nil
 }
 
-// SplitWords splits a command line into words as a shell does: at blanks outside quotes; a backslash, except within
+// splitWords splits a command line into words as a shell does: at blanks outside quotes; a backslash, except within
 // single quotes, takes the next character literally. It knows no variables and no pipes. An error: a quote or a
 // backslash is left open.
-func SplitWords(line string) ([]string, error) {
+func splitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	inside, quote := false, rune(0)

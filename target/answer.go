@@ -1,0 +1,107 @@
+package target
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"lastitem/contract/api"
+	"lastitem/judge"
+)
+
+// Answer is what a reply says. Its outcome follows three rules:
+//
+//   - OK is a 200 or 201 that names what it is about: the order, or the reservation;
+//   - a refusal is a problem document, with a status of 400 or more, whose code the contract knows: Refused if it is
+//     final and the stock or the reservation must justify it, Declined for every other code that says "nothing
+//     happened";
+//   - everything else is Unknown: it may have happened.
+type Answer struct {
+	Outcome judge.Outcome `json:"-"`
+	// Again says that sending the same request again may succeed, or may show the outcome of the first.
+	Again bool `json:"-"`
+	// Code is the problem's, "http_" with the status of a reply that says nothing, or [CodeBadAnswer]; "" if it is OK.
+	Code api.Code `json:"code"`
+
+	OrderID       string     `json:"order_id"`
+	Remaining     *int64     `json:"remaining"` // nil = not told
+	ReservationID string     `json:"reservation_id"`
+	State         string     `json:"state"`
+	ExpiresAt     time.Time  `json:"expires_at"`
+	Refund        api.Refund `json:"refund"`
+	ProductID     int64      `json:"product_id"` // that has refused a cart
+	Restock       bool       `json:"restock"`
+
+	Replica    string        `json:"-"`
+	Replayed   bool          `json:"-"`
+	RetryAfter time.Duration `json:"-"` // 0 = not given
+}
+
+// CodeBadAnswer is the code of a reply whose bytes are not what its status or its content type says.
+const CodeBadAnswer api.Code = "bad_answer"
+
+// StateExpired and StateHeld are states of a reservation.
+const (
+	StateHeld    = "held"
+	StateExpired = "expired"
+)
+
+// final are the codes of a no that the stock, or the end of the reservation, must justify.
+var final = map[api.Code]bool{api.SoldOut: true, api.ReservationExpired: true, api.ReservationCancelled: true,
+	api.ReservationConfirmed: true}
+
+// unknown is the answer of a reply that does not say what happened.
+func unknown(r Reply) Answer {
+	return Answer{Outcome: judge.Unknown, Again: true, Code: statusCode(r.Status), Replica: r.Replica, Replayed: r.Replayed,
+		RetryAfter: r.RetryAfter}
+}
+
+// statusCode names a reply that has only a status.
+func statusCode(status int) api.Code { return api.Code("http_" + strconv.Itoa(status)) }
+
+// Read reads the reply to a request of a kind ("" = a deduction) by the contract. A body that can be read in two ways,
+// or that is no JSON object, is a bad answer, never a guess.
+func Read(kind judge.HoldKind, r Reply) Answer {
+	a := unknown(r)
+	good := r.Status == http.StatusOK || r.Status == http.StatusCreated
+	if !good && (!r.Problem || r.Status < http.StatusBadRequest) {
+		return a
+	}
+	said := a
+	said.Code = ""
+	// The library accepts null, but null is not an answer.
+	if err := json.Unmarshal(r.Body, &said); err != nil || bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("null")) {
+		a.Code = CodeBadAnswer
+		return a
+	}
+	if good {
+		if said.names(kind) == "" {
+			return a
+		}
+		said.Outcome, said.Again, said.Code = judge.OK, false, ""
+		return said
+	}
+	facts, known := api.Codes[said.Code]
+	switch {
+	case !known:
+		return a
+	case facts.Happened == api.Unknown:
+	case final[said.Code]:
+		said.Outcome, said.Again = judge.Refused, false
+	default:
+		said.Outcome, said.Again = judge.Declined, facts.Happened == api.NoForNow
+	}
+	return said
+}
+
+// names is the id of what a good answer to a request of the kind is about.
+func (a Answer) names(kind judge.HoldKind) string {
+	switch kind {
+	case judge.Reserve, judge.Cancel, judge.Extend:
+		return a.ReservationID
+	}
+	return a.OrderID
+}

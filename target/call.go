@@ -1,0 +1,136 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"lastitem/contract/api"
+)
+
+// Call is one HTTP request.
+type Call struct {
+	Method      string
+	Path        string // with its query
+	Body        []byte
+	ContentType string      // "" = not sent
+	Key         string      // the Idempotency-Key; "" = none
+	Headers     [][2]string // more of them, names and values; nil = none
+}
+
+const jsonType = "application/json"
+
+// encoded is a value of plain fields as JSON: they always encode.
+func encoded(v any) []byte {
+	said, err := json.Marshal(v)
+	if err != nil {
+		panic("target: " + err.Error())
+	}
+	return said
+}
+
+// Request returns the call for net/http; base is the address of the service, without a slash at its end.
+func (c Call) Request(ctx context.Context, base string) (*http.Request, error) {
+	var body io.Reader
+	if len(c.Body) > 0 {
+		body = bytes.NewReader(c.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, c.Method, base+c.Path, body)
+	if err != nil {
+		return nil, err
+	}
+	if c.ContentType != "" {
+		req.Header.Set("Content-Type", c.ContentType)
+	}
+	if c.Key != "" {
+		req.Header.Set(api.HeaderKey, c.Key)
+	}
+	for _, h := range c.Headers {
+		req.Header.Set(h[0], h[1])
+		if strings.EqualFold(h[0], "Host") { // net/http sends this field and leaves the header out
+			req.Host = h[1]
+		}
+	}
+	return req, nil
+}
+
+// Reply is what came back.
+type Reply struct {
+	Status int
+	// Problem says that the body is application/problem+json.
+	Problem    bool
+	Replica    string        // X-Replica
+	Replayed   bool          // Idempotent-Replayed
+	RetryAfter time.Duration // 0 = not given
+	Body       []byte
+}
+
+// maxAnswer is the longest body that is read, in bytes: what is at the other end is not always a shop, whose longest
+// answer is a page of a ledger, some megabytes.
+const maxAnswer = 64 << 20
+
+// errTooLong goes with an answer of more than maxAnswer bytes.
+var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+
+// Send sends the call once and reads the whole reply.
+func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply, error) {
+	req, err := c.Request(ctx, base)
+	if err != nil {
+		return Reply{}, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	r := ReplyOf(res.StatusCode, res.Header)
+	r.Body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err == nil && len(r.Body) > maxAnswer {
+		err = errTooLong
+	}
+	return r, err
+}
+
+// ReplyOf is the reply with this status and header, without its body.
+func ReplyOf(status int, header http.Header) Reply {
+	return Reply{Status: status, Problem: IsProblem([]byte(header.Get("Content-Type"))),
+		Replica: header.Get(api.HeaderReplica), Replayed: strings.EqualFold(header.Get(api.HeaderReplayed), "true"),
+		RetryAfter: RetryAfter(header.Get("Retry-After"))}
+}
+
+// IsProblem says whether a content type is that of a problem, parameters aside.
+func IsProblem(contentType []byte) bool {
+	kind, _, _ := bytes.Cut(contentType, []byte{';'})
+	return bytes.EqualFold(bytes.TrimSpace(kind), []byte(api.ProblemType))
+}
+
+// RetryAfter parses a Retry-After in seconds; 0 if it is absent or a date.
+func RetryAfter(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 20)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// Status is an HTTP status that is no success, as an error.
+type Status int
+
+func (s Status) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
+
+// Fetch sends the call and returns the body of a 2xx; of another reply the error is a [Status], wrapped.
+func (c Call) Fetch(ctx context.Context, client *http.Client, base string) ([]byte, error) {
+	r, err := c.Send(ctx, client, base)
+	if err == nil && r.Status/100 != 2 {
+		path, _, _ := strings.Cut(c.Path, "?")
+		err = fmt.Errorf("%s %s: %w: %.300s", c.Method, path, Status(r.Status), r.Body)
+	}
+	return r.Body, err
+}

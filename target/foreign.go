@@ -1,0 +1,133 @@
+package target
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/contract/api"
+	"lastitem/say/text"
+)
+
+// Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its
+// stock. Its texts may contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is
+// stored with a story, without the values of Env and Headers: see [Foreign.Complete].
+type Foreign struct {
+	// Serve is the command line of a replica; Env are variables added to its environment, NAME=VALUE.
+	Serve string   `json:"serve"`
+	Env   []string `json:"env,omitempty"`
+	// Ready is a path that answers 2xx or 3xx when the replica is ready; "" = any HTTP answer counts as ready.
+	Ready string `json:"ready,omitempty"`
+	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name:
+	// value".
+	Request string   `json:"request"`
+	Headers []string `json:"headers,omitempty"`
+	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
+	KeyHeader string `json:"key_header,omitempty"`
+	// RepeatWithoutKey plays the retry of a client that has no key.
+	RepeatWithoutKey bool `json:"repeat_without_key,omitempty"`
+	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the
+	// sale may have happened.
+	OK       Meaning `json:"ok"`
+	Refused  Meaning `json:"refused"`
+	Declined Meaning `json:"declined"`
+	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
+	OrderID string `json:"order_id,omitempty"`
+	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis),
+	// then runs ResetSQL, ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
+	SetupSQL   []string `json:"setup_sql,omitempty"`
+	ResetSQL   []string `json:"reset_sql,omitempty"`
+	ResetRedis []string `json:"reset_redis,omitempty"`
+	ResetURL   []string `json:"reset_url,omitempty"`
+	KeepRedis  bool     `json:"keep_redis,omitempty"`
+	// Stock and Orders say where to read the remaining stock and the orders.
+	Stock  Source `json:"stock"`
+	Orders Source `json:"orders"`
+	// LockTTL is the TTL of the service's locks; 0 = the longest TTL that the lab sees in Redis while a request is held.
+	LockTTL time.Duration `json:"lock_ttl_ns,omitempty"`
+
+	// Dir is the working directory of the replicas.
+	Dir string `json:"-"`
+
+	// Anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key. The lab knows
+	// it after the first answers.
+	Anonymous bool `json:"-"`
+}
+
+// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the
+// regular expression Body ("" = any).
+type Meaning struct {
+	Statuses []int  `json:"statuses"`
+	Body     string `json:"body,omitempty"`
+}
+
+// Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of
+// the service with a JSON pointer into the answer after "#".
+type Source struct {
+	SQL   string `json:"sql,omitempty"`
+	Redis string `json:"redis,omitempty"`
+	URL   string `json:"url,omitempty"`
+}
+
+// ServiceName is the name of the only mode of a foreign service.
+const ServiceName = "service"
+
+// ForeignStore is the store of the stock in the ledger of a foreign service.
+const ForeignStore api.Store = "service"
+
+// ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It
+// ends the exploration.
+var ErrOutOfReach = text.Of("signals do not reach your service: --serve must start it in the foreground, without " +
+	"daemon, setsid, nohup & or a process manager").Errorf()
+
+// The placeholders allowed in a command line and its environment, in requests, and in resets.
+var (
+	launchWords = []string{
+		"port", "addr", "replica", "redis", "redis_host", "redis_port", "redis_addr", "redis_password",
+		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password",
+		"mysql_database", "ttl_ms", "ttl_s",
+	}
+	askWords   = []string{"product", "quantity", "key"}
+	resetWords = []string{"product", "stock"}
+)
+
+// UsesRedis says whether the command line or the environment names Redis.
+func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
+
+// UsesSQL says whether the command line or the environment names the database.
+func (f *Foreign) UsesSQL() bool { return f.uses("mysql") }
+
+func (f *Foreign) uses(server string) bool {
+	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, server) })
+}
+
+// launched lists the placeholders of the command line and the environment.
+func (f *Foreign) launched() []string { return mentions(append(slices.Clone(f.Env), f.Serve)...) }
+
+// TakesTTL says whether the lab chooses the TTL of the locks: {{ttl_ms}} or {{ttl_s}} is used.
+func (f *Foreign) TakesTTL() bool {
+	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, "ttl_") })
+}
+
+// TakesPassword reports whether the service gets the password of Redis. If it does not, Redis has none.
+func (f *Foreign) TakesPassword() bool {
+	return slices.ContainsFunc(f.launched(), func(name string) bool { return name == "redis" || name == "redis_password" })
+}
+
+// HasKey says whether a request carries an idempotency key; the fault retry needs one.
+func (f *Foreign) HasKey() bool {
+	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
+}
+
+// WhyNoRetry says why the fault retry cannot be played; zero = it can.
+func (f *Foreign) WhyNoRetry() text.Text {
+	switch {
+	case f.HasKey() && f.Anonymous:
+		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a " +
+			"second order for one key cannot be told from another customer's")
+	case !f.HasKey() && !f.RepeatWithoutKey:
+		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was " +
+			"repeated; --repeat-without-key repeats one as a client without a key does")
+	}
+	return text.Text{}
+}

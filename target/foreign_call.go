@@ -1,0 +1,177 @@
+package target
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
+)
+
+// template is METHOD PATH [BODY] with headers, whose placeholders are to be filled in.
+type template struct {
+	method     string
+	path, body func(map[string]string) string
+	headers    []header
+}
+
+type header struct {
+	name  string
+	value func(map[string]string) string
+}
+
+// parse reads METHOD PATH [BODY], and takes the headers of the description.
+func (f *Foreign) parse(said string) (template, error) {
+	// A path holds no blank, so the first two end the method and the path; the body may hold any.
+	method, rest, _ := strings.Cut(strings.TrimSpace(said), " ")
+	path, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
+		return template{}, text.Of("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'").Errorf()
+	}
+	t := template{method: method, path: filler(path), body: filler(strings.TrimSpace(body))}
+	for _, h := range f.Headers {
+		name, value, _ := strings.Cut(h, ":")
+		t.headers = append(t.headers, header{strings.TrimSpace(name), filler(strings.TrimSpace(value))})
+	}
+	return t, nil
+}
+
+// call fills in the placeholders. A body that is valid JSON has that type, any other is a form; a header may say
+// otherwise.
+func (t template) call(values map[string]string) Call {
+	c := Call{Method: t.method, Path: t.path(values)}
+	if body := t.body(values); body != "" {
+		c.Body, c.ContentType = []byte(body), "application/x-www-form-urlencoded"
+		if json.Valid(c.Body) {
+			c.ContentType = jsonType
+		}
+	}
+	for _, h := range t.headers {
+		if value := h.value(values); strings.EqualFold(h.name, "Content-Type") {
+			c.ContentType = value
+		} else {
+			c.Headers = append(c.Headers, [2]string{h.name, value})
+		}
+	}
+	return c
+}
+
+// Caller returns what makes the requests of the description. It fills in the product, the quantity and the key.
+func (f *Foreign) Caller() (func(Ask) Call, error) {
+	t, err := f.parse(f.Request)
+	if err != nil {
+		return nil, text.Of("--request %q: %w").Errorf(f.Request, err)
+	}
+	return func(a Ask) Call {
+		c := t.call(map[string]string{"product": strconv.FormatInt(a.Product, 10),
+			"quantity": strconv.FormatInt(max(a.Quantity, 1), 10), "key": a.Key})
+		if f.KeyHeader != "" {
+			c.Headers = append(c.Headers, [2]string{f.KeyHeader, a.Key})
+		}
+		return c
+	}, nil
+}
+
+// Read classifies a reply, and takes the order's id from it. Meanings with an expression for the body are tried first,
+// since a service that answers everything with 200 states the outcome only in the body.
+func (f *Foreign) Read(r Reply) Answer {
+	a := unknown(r)
+	meanings := []struct {
+		m       Meaning
+		outcome judge.Outcome
+	}{{f.Refused, judge.Refused}, {f.Declined, judge.Declined}, {f.OK, judge.OK}}
+	for _, strict := range []bool{true, false} {
+		for _, x := range meanings {
+			if (x.m.Body != "") == strict && a.Outcome == judge.Unknown && x.m.fits(r.Status, r.Body) {
+				a.Outcome = x.outcome
+			}
+		}
+	}
+	switch a.Outcome {
+	case judge.OK:
+		a.Again, a.Code, a.OrderID = false, "", f.orderIn(r.Body)
+	case judge.Refused:
+		a.Again, a.Code = false, api.SoldOut
+	case judge.Declined:
+		a.Code = api.LockBusy // the judge counts this code to find a product that is stuck
+	default:
+	}
+	return a
+}
+
+func (m Meaning) fits(status int, body []byte) bool {
+	return slices.Contains(m.Statuses, status) && (m.Body == "" || expression(m.Body).Match(body))
+}
+
+// expressions keeps the compiled ones: a load test reads thousands of answers a second.
+var expressions sync.Map
+
+func expression(said string) *regexp.Regexp {
+	if known, ok := expressions.Load(said); ok {
+		return known.(*regexp.Regexp)
+	}
+	compiled := regexp.MustCompile(said) // Check has compiled it once
+	expressions.Store(said, compiled)
+	return compiled
+}
+
+// orderIn returns the order's id in an answer; "" = the answer has none.
+func (f *Foreign) orderIn(body []byte) string {
+	places := []string{"/order_id", "/orderId"}
+	if f.OrderID != "" {
+		places = []string{f.OrderID}
+	}
+	for _, at := range places {
+		if v, err := pick(body, at); err == nil {
+			return scalar(v)
+		}
+	}
+	return ""
+}
+
+// Launch returns the command line of a replica and the variables of its environment, by the values of the placeholders.
+func (f *Foreign) Launch(values map[string]string) (argv, env []string) {
+	argv, _ = splitWords(f.Serve) // Check has split it once
+	for i, w := range argv {
+		argv[i] = expand(w, values)
+	}
+	for _, e := range f.Env {
+		env = append(env, expand(e, values))
+	}
+	return argv, env
+}
+
+// Named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no
+// other answer names: the one with the same key or, if orders have no keys, the next. An answer that repeats the key
+// and the order of an earlier one is a replay.
+func Named(ops []judge.Op, rows []api.Order) []judge.Op {
+	taken := map[string]bool{}
+	answered := map[[2]string]bool{}
+	for i, op := range ops {
+		if op.Outcome != judge.OK || op.OrderID == "" {
+			continue
+		}
+		same := [2]string{op.Key, op.OrderID}
+		ops[i].Replayed = op.Replayed || op.Key != "" && answered[same]
+		answered[same], taken[op.OrderID] = true, true
+	}
+	keyed := slices.ContainsFunc(rows, func(o api.Order) bool { return o.Key != "" })
+	for i, op := range ops {
+		if op.Outcome != judge.OK || op.OrderID != "" {
+			continue
+		}
+		free := slices.IndexFunc(rows, func(o api.Order) bool { return !taken[o.OrderID] && (!keyed || o.Key == op.Key) })
+		if free < 0 {
+			ops[i].OrderID = fmt.Sprintf("none (answer %d)", i+1) // no such order: the judge will find it missing
+			continue
+		}
+		ops[i].OrderID, taken[rows[free].OrderID] = rows[free].OrderID, true
+	}
+	return ops
+}

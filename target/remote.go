@@ -1,0 +1,259 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver of [Foreign.At]
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/contract/api"
+	"lastitem/say/text"
+)
+
+// Remote is a foreign service at an address, with its stores. Its commands are run as they are: nothing else in these
+// stores is touched.
+type Remote struct {
+	*Foreign
+	URL string  // without a slash at its end
+	SQL *sql.DB // nil = none
+	// Redis runs a command and returns the values of its answer, nested arrays flattened and nil values left out; nil =
+	// there is none.
+	Redis func(ctx context.Context, words ...string) ([]string, error)
+}
+
+// remotePatience is how long a service may take to answer what is no part of a load.
+const remotePatience = time.Minute
+
+// client is for everything that is no part of a load or a schedule.
+var client = &http.Client{Timeout: remotePatience}
+
+// At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" =
+// none. An error names the first mistake.
+func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
+	u, err := ParseAddress(base)
+	if err != nil {
+		return nil, err
+	}
+	r := &Remote{Foreign: f, URL: strings.TrimRight(u.String(), "/")}
+	if redisURL != "" {
+		o, err := redis.ParseURL(redisURL)
+		if err != nil {
+			return nil, text.Of("--redis: want redis://host:port/db").Errorf()
+		}
+		o.Protocol, o.MaxRetries = 2, -1 // a command that is sent twice may be executed twice
+		r.Redis = commands(redis.NewClient(o))
+	}
+	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
+		password, _ := u.User.Password()
+		database = fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
+	}
+	if database != "" {
+		if r.SQL, err = sql.Open("mysql", database); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.check()
+}
+
+// check returns the first mistake in the description for a service that somebody else runs; nil = none.
+func (r *Remote) check() error {
+	f := r.Foreign
+	err := cmp.Or(f.checkRequests(), f.checkMeanings(), f.checkResets())
+	for what, s := range map[string]Source{"stock": f.Stock, "orders": f.Orders} {
+		if s != (Source{}) {
+			err = cmp.Or(err, s.check(what, true))
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case f.usesDatabase() && r.SQL == nil:
+		return text.Of("--sql: want the database for the options whose names end in -sql").Errorf()
+	case f.usesCommands() && r.Redis == nil:
+		return text.Of("--redis: want the Redis for the options whose names end in -redis").Errorf()
+	}
+	return nil
+}
+
+// commands returns what runs commands over a client.
+func commands(client *redis.Client) func(context.Context, ...string) ([]string, error) {
+	return func(ctx context.Context, words ...string) ([]string, error) {
+		args := make([]any, len(words))
+		for i, w := range words {
+			args[i] = w
+		}
+		answer, err := client.Do(ctx, args...).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil, nil
+		}
+		return flat(answer), err
+	}
+}
+
+// flat are the values of an answer of Redis.
+func flat(answer any) (all []string) {
+	switch v := answer.(type) {
+	case nil:
+	case []any:
+		for _, x := range v {
+			all = append(all, flat(x)...)
+		}
+	default:
+		all = []string{fmt.Sprint(v)}
+	}
+	return all
+}
+
+// CanReset, CanRead and CanList say whether the stock can be set, and the stock and the orders be read.
+func (r *Remote) CanReset() bool { return len(r.ResetSQL)+len(r.ResetRedis)+len(r.ResetURL) > 0 }
+
+// CanRead: see [Remote.CanReset].
+func (r *Remote) CanRead() bool { return r.Stock != Source{} }
+
+// CanList: see [Remote.CanReset].
+func (r *Remote) CanList() bool { return r.Orders != Source{} }
+
+// Setup runs SetupSQL, once.
+func (r *Remote) Setup(ctx context.Context) error { return r.exec(ctx, "setup-sql", r.SetupSQL, nil) }
+
+// Reset sets the stock of a product and deletes its orders, as the resets of the description do.
+func (r *Remote) Reset(ctx context.Context, product, stock int64) error {
+	values := map[string]string{"product": strconv.FormatInt(product, 10), "stock": strconv.FormatInt(stock, 10)}
+	if err := r.exec(ctx, "reset-sql", r.ResetSQL, values); err != nil {
+		return err
+	}
+	for _, said := range r.ResetRedis {
+		if _, err := r.command(ctx, "reset-redis", said, values); err != nil {
+			return err
+		}
+	}
+	for _, said := range r.ResetURL {
+		if _, err := r.fetch(ctx, r.URL, said, values); err != nil {
+			return fmt.Errorf("--reset-url: %w", err)
+		}
+	}
+	return nil
+}
+
+// Ledger reads the remaining stock of a product that had initial units at first, and its orders, as Stock and Orders
+// say.
+func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledger, error) {
+	stock, err := r.rows(ctx, r.Stock, "stock", product)
+	if err != nil {
+		return nil, err
+	}
+	units, err := total(stock)
+	if err != nil {
+		return nil, fmt.Errorf("--stock-...: %w", err)
+	}
+	ledger := &api.Ledger{
+		ProductID: product, Orders: []api.Order{},
+		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{ForeignStore: units},
+	}
+	if !r.CanList() {
+		return ledger, nil
+	}
+	rows, err := r.rows(ctx, r.Orders, "orders", product)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		order, err := row.order(product)
+		if err != nil {
+			return nil, fmt.Errorf("--orders-...: %w", err)
+		}
+		ledger.Orders = append(ledger.Orders, order)
+	}
+	return ledger, nil
+}
+
+// rows returns the rows of a source. what, stock or orders, names the option in errors.
+func (r *Remote) rows(ctx context.Context, s Source, what string, product int64) ([]row, error) {
+	values := map[string]string{"product": strconv.FormatInt(product, 10)}
+	switch {
+	case s.SQL != "":
+		rows, err := query(ctx, r.SQL, expand(s.SQL, values))
+		if err != nil {
+			return nil, fmt.Errorf("--%s-sql %q: %w", what, s.SQL, err)
+		}
+		return rows, nil
+	case s.Redis != "":
+		all, err := r.command(ctx, what+"-redis", s.Redis, values)
+		if err != nil {
+			return nil, err
+		}
+		var rows []row
+		for _, text := range all {
+			rows = append(rows, rowsIn(json.RawMessage(text), text)...)
+		}
+		return rows, nil
+	}
+	path, pointer, _ := strings.Cut(s.URL, "#")
+	base := r.URL
+	if host := hostOf(path); host != "" {
+		base, path = host, strings.TrimPrefix(path, host)
+	}
+	body, err := r.fetch(ctx, base, "GET "+path, values)
+	if err != nil {
+		return nil, fmt.Errorf("--%s-url: %w", what, err)
+	}
+	found, err := pick(body, pointer)
+	if err != nil {
+		return nil, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, body)
+	}
+	return rowsIn(found, scalar(found)), nil
+}
+
+// hostOf returns scheme and host of an absolute URL; "" = it is a path.
+func hostOf(address string) string {
+	u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(address))
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// fetch sends METHOD PATH [BODY] and returns the body of the answer.
+func (r *Remote) fetch(ctx context.Context, base, said string, values map[string]string) ([]byte, error) {
+	t, err := r.parse(said)
+	if err != nil {
+		return nil, err
+	}
+	return t.call(values).Fetch(ctx, client, base)
+}
+
+// command runs a command of the description on the service's Redis and returns the values of its answer.
+func (r *Remote) command(ctx context.Context, option, said string, values map[string]string) ([]string, error) {
+	words, err := splitWords(said)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range words {
+		words[i] = expand(w, values)
+	}
+	all, err := r.Redis(ctx, words...)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %q: %w", option, said, err)
+	}
+	return all, nil
+}
+
+// exec runs statements, their placeholders filled in. option is the flag that an error names.
+func (r *Remote) exec(ctx context.Context, option string, statements []string, values map[string]string) error {
+	for _, s := range statements {
+		if _, err := r.SQL.ExecContext(ctx, expand(s, values)); err != nil {
+			return fmt.Errorf("--%s %q: %w", option, s, err)
+		}
+	}
+	return nil
+}

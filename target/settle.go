@@ -1,0 +1,65 @@
+package target
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"lastitem/contract/api"
+)
+
+// A service is read every settleEvery until it is at rest. SettleAtMost is for how long a ledger that only moves is read
+// again, until settleReads readings have shown no change.
+const (
+	settleEvery  = 150 * time.Millisecond
+	settleReads  = 4
+	SettleAtMost = 8 * time.Second
+)
+
+// settle reads until again says that a reading, which began then, is the last. When ctx ends, that is the one before: a
+// reading that is cut off does not count if there is an earlier one.
+func settle[T any](ctx context.Context, read func(context.Context) (T, error),
+	again func(last T, err error, began time.Time) bool) (last T, err error) {
+	for n := 0; ; n++ {
+		began := time.Now()
+		next, failed := read(ctx)
+		if n > 0 && failed != nil && ctx.Err() != nil {
+			return last, err
+		}
+		if last, err = next, failed; !again(last, err, began) || !rest(ctx, settleEvery) {
+			return last, err
+		}
+	}
+}
+
+// Settle reads the ledger of a product until it has stopped changing, with one reading at least that begins at quiet or
+// later, and returns the last. late says whether that one began so late.
+func Settle(ctx context.Context, read func(context.Context) (*api.Ledger, error), quiet time.Time) (last *api.Ledger,
+	late bool, err error) {
+	var before *api.Ledger
+	end, unchanged := time.Now().Add(SettleAtMost), 0
+	last, err = settle(ctx, read, func(l *api.Ledger, _ error, began time.Time) bool {
+		if unchanged++; !sameLedger(before, l) {
+			unchanged = 0
+		}
+		before, late = l, !began.Before(quiet)
+		return !late || unchanged < settleReads && time.Now().Before(end)
+	})
+	return last, late, err
+}
+
+// sameLedger reports whether nothing was sold between two ledgers of a product; nil is the same as none.
+func sameLedger(a, b *api.Ledger) bool {
+	return a != nil && b != nil && len(a.Orders) == len(b.Orders) && len(a.Keys) == len(b.Keys) &&
+		maps.Equal(a.Stock, b.Stock)
+}
+
+// rest waits for d; false means that ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
