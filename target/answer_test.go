@@ -163,6 +163,9 @@ func TestCall(t *testing.T) {
 		}
 		testkit.Is(t, got, tt.want, "%s", tt.kind)
 	}
+	for segments, want := range map[int]string{0: `{"stock":5}`, 3: `{"stock":5,"segments":3}`, -1: `{"stock":5,"units":true}`} {
+		testkit.Is(t, string(encoded(Setting(5, segments))), want, "Setting(5, %d)", segments)
+	}
 	query := a.Call().InQuery()
 	if query.Path != "/deduct_stock/m?buyer=ann&hold_ms=1000&product_id=7&quantity=2&store=sql&wait_ms=0" ||
 		query.Body != nil || query.ContentType != "" || query.Key != "k" {
