@@ -34,10 +34,11 @@ func Foreign(f *target.Foreign) Service {
 			if !f.UsesSQL() {
 				return nil
 			}
-			if _, err := l.SQL.access(); err != nil {
+			db, err := l.SQL.access()
+			if err != nil {
 				return err
 			}
-			return l.remote(f).Setup(ctx)
+			return (&target.Remote{Foreign: f, SQL: db}).Setup(ctx) // there is no replica yet
 		},
 		Reset: func(ctx context.Context, l *Lane, r Reset) error { return foreignReset(ctx, l, f, r) },
 		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) {
