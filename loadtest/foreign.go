@@ -43,14 +43,23 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 
 // newService returns the service for a run, which notes in before the stock of each product.
 func (f Foreign) newService(before map[int64]int64) service {
+	call, _ := f.Caller() // At has called it once
+	read := func(_ judge.HoldKind, r target.Reply) target.Answer {
+		said := f.Read(r)
+		if said.Outcome == judge.Refused {
+			said.Code = client.CodeRefused
+		}
+		return said
+	}
 	s := service{
-		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang, script: f.script(),
-		ready: func(ctx context.Context, p *Plan) error { return f.ready(ctx, p, before) },
+		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang,
+		script: script{call: call, read: read, keyed: f.HasKey()},
+		ready:  func(ctx context.Context, p *Plan) error { return f.ready(ctx, p, before) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
 			return f.judgeAll(in, before[product], b)
 		},
 	}
-	if f.CanRead() {
+	if f.Stock != (target.Source{}) {
 		s.ledger = func(ctx context.Context, product int64) (*api.Ledger, error) {
 			return f.Ledger(ctx, product, before[product])
 		}
@@ -89,31 +98,20 @@ func (f Foreign) Ready(ctx context.Context, p *Plan) error { return f.ready(ctx,
 func (f Foreign) ready(ctx context.Context, p *Plan, before map[int64]int64) error {
 	for i := range p.Products {
 		product := p.Product + int64(i)
-		if f.CanReset() {
-			if err := f.Reset(ctx, product, p.Stock); err != nil {
-				return fault(text.Of("the stock of product %d cannot be reset: %w"), product, err)
-			}
+		l, err := f.Prepare(ctx, product, p.Stock)
+		if err != nil {
+			return fmt.Errorf("loadtest: %w", err)
 		}
-		if !f.CanRead() {
+		if l == nil {
 			continue
 		}
-		l, err := f.Ledger(ctx, product, p.Stock)
-		if err != nil {
-			return fault(text.Of("the stock of product %d cannot be read: %w"), product, err)
-		}
 		before[product] = l.Stock[target.ForeignStore]
-		switch stock := before[product]; {
-		case f.CanReset() && stock != p.Stock:
-			return fault(text.Of("the reset of product %d left a stock of %d, want %d"), product, stock, p.Stock)
-		case len(l.Orders) > 0:
-			return fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url, "+
-				"--reset-sql or --reset-redis"),
-				product, len(l.Orders))
-		case stock < p.Quantity:
+		if stock := before[product]; stock < p.Quantity {
 			return fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
 				"--reset-url, --reset-sql or --reset-redis, which set it before each run"), product, stock)
-		case !f.CanReset():
-			p.Stock = stock
+		}
+		if !f.Resets() {
+			p.Stock = before[product]
 		}
 	}
 	return nil
@@ -128,18 +126,6 @@ func (f Foreign) Validate(p Plan) error {
 	return p.Validate()
 }
 
-// script is how the service is asked.
-func (f Foreign) script() script {
-	call, _ := f.Caller() // At has called it once
-	return script{call: call, keyed: f.HasKey(), read: func(_ judge.HoldKind, r target.Reply) target.Answer {
-		said := f.Read(r)
-		if said.Outcome == judge.Refused {
-			said.Code = client.CodeRefused
-		}
-		return said
-	}}
-}
-
 // judgeAll judges a product that had so many units before the run.
 func (f Foreign) judgeAll(in judge.Input, before int64, b bookkeeping) judge.Report {
 	in = judge.Input{History: in.History, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
@@ -150,7 +136,7 @@ func (f Foreign) judgeAll(in judge.Input, before int64, b bookkeeping) judge.Rep
 		unread = text.Of("the stock after the run could not be read: %w").Errorf(b.err)
 	case b.ledger == nil:
 		unread = text.Of("the stock was not read: give --stock-url, --stock-sql or --stock-redis").Errorf()
-	case f.CanList():
+	case f.Orders != (target.Source{}):
 		in.Store, in.Ledger, in.History = target.ForeignStore, b.ledger, target.Named(in.History, b.ledger.Orders)
 		return judge.Judge(in)
 	default:

@@ -232,7 +232,6 @@ func TestForeignIsReady(t *testing.T) {
 		want        string
 		sent        int64 // at most
 	}{
-		{"sold out before", "", 0, "the stock of product 7 is 0", 0},
 		{"cannot be read", "", 1, "cannot be read", 0},
 		{"cannot be reset", "POST /nowhere", 0, "cannot be reset", 0},
 		{"the reset does nothing", "POST /no-op", 0, "left a stock of 0, want 60", 0},

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/contract/api"
-	"lastitem/judge"
 	"lastitem/loadtest/client"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
@@ -320,24 +319,6 @@ func TestRepetitionsHideNoWait(t *testing.T) {
 		t.Errorf("response %+v, service %+v, lag %+v, want one response that is at least %v longer than its service",
 			response, service, res.Lag, shortestPause)
 	}
-}
-
-func TestHistoryIsWhatTheClientSaw(t *testing.T) {
-	t.Parallel()
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(api.HeaderReplica, "r2")
-		w.Header().Set(api.HeaderReplayed, "true")
-		fmt.Fprint(w, `{"order_id":"o-1","remaining":0}`)
-	})
-	res := drive(t.Context(), t, u, Plan{VUs: 1, Loops: 1, Quantity: 3, Product: 7})
-	got := res.History[0]
-	if got.Call < 0 || got.Return <= got.Call {
-		t.Errorf("call %d, return %d, want them in this order", got.Call, got.Return)
-	}
-	got.Call, got.Return = 0, 0
-	want := judge.Op{Outcome: judge.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2",
-		Replayed: true}
-	testkit.Same(t, got, want, "op")
 }
 
 func TestPicker(t *testing.T) {

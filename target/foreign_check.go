@@ -85,8 +85,11 @@ func (f *Foreign) checkRequests() error {
 	return nil
 }
 
+// Resets says whether the description tells how to set the stock.
+func (f *Foreign) Resets() bool { return len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) > 0 }
+
 func (f *Foreign) checkReset() error {
-	if len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) == 0 {
+	if !f.Resets() {
 		return text.Of("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of " +
 			"{{product}} and no orders").Errorf()
 	}

@@ -114,20 +114,36 @@ func flat(answer any) (all []string) {
 	return all
 }
 
-// CanReset, CanRead and CanList say whether the stock can be set, and the stock and the orders be read.
-func (r *Remote) CanReset() bool { return len(r.ResetSQL)+len(r.ResetRedis)+len(r.ResetURL) > 0 }
-
-// CanRead: see [Remote.CanReset].
-func (r *Remote) CanRead() bool { return r.Stock != Source{} }
-
-// CanList: see [Remote.CanReset].
-func (r *Remote) CanList() bool { return r.Orders != Source{} }
-
 // Setup runs SetupSQL, once.
 func (r *Remote) Setup(ctx context.Context) error { return r.exec(ctx, "setup-sql", r.SetupSQL, nil) }
 
-// Reset sets the stock of a product and deletes its orders, as the resets of the description do.
-func (r *Remote) Reset(ctx context.Context, product, stock int64) error {
+// Prepare resets a product, where the description says how, and reads its ledger, where it says how; else nil. An error:
+// a run or a schedule would prove nothing.
+func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger, error) {
+	if r.Resets() {
+		if err := r.reset(ctx, product, stock); err != nil {
+			return nil, text.Of("the stock of product %d cannot be reset: %w").Errorf(product, err)
+		}
+	}
+	if r.Stock == (Source{}) {
+		return nil, nil
+	}
+	l, err := r.Ledger(ctx, product, stock)
+	if err != nil {
+		return nil, text.Of("the stock of product %d cannot be read: %w").Errorf(product, err)
+	}
+	switch left := l.Stock[ForeignStore]; {
+	case r.Resets() && left != stock:
+		err = text.Of("the reset of product %d left a stock of %d, want %d").Errorf(product, left, stock)
+	case len(l.Orders) > 0:
+		err = text.Of("product %d has %d orders before the run: delete them, by --reset-url, --reset-sql or --reset-redis").
+			Errorf(product, len(l.Orders))
+	}
+	return l, err
+}
+
+// reset sets the stock of a product and deletes its orders, as the resets of the description do.
+func (r *Remote) reset(ctx context.Context, product, stock int64) error {
 	values := map[string]string{"product": strconv.FormatInt(product, 10), "stock": strconv.FormatInt(stock, 10)}
 	if err := r.exec(ctx, "reset-sql", r.ResetSQL, values); err != nil {
 		return err
@@ -160,7 +176,7 @@ func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledge
 		ProductID: product, Orders: []api.Order{},
 		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{ForeignStore: units},
 	}
-	if !r.CanList() {
+	if r.Orders == (Source{}) {
 		return ledger, nil
 	}
 	rows, err := r.rows(ctx, r.Orders, "orders", product)

@@ -266,7 +266,7 @@ func TestLabServeSays(t *testing.T) {
 		"is not sold": {[]string{"--request", "POST /deduct_stock/no-such-mode"},
 			"is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
 		"does not reset": {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`},
-			"the reset did not reset"},
+			"left a stock of 3, want 10"},
 		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis", "--lanes", "1"}, "want 9"},
 		"no such field":   {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
 		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env",

@@ -40,7 +40,7 @@ func Foreign(f *target.Foreign) Service {
 			}
 			return (&target.Remote{Foreign: f, SQL: db}).Setup(ctx) // there is no replica yet
 		},
-		Reset: func(ctx context.Context, l *Lane, r Reset) error { return foreignReset(ctx, l, f, r) },
+		Reset: func(ctx context.Context, l *Lane, to api.SetStock) error { return foreignReset(ctx, l, f, to.Stock) },
 		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) {
 			return l.remote(f).Ledger(ctx, l.Product(), l.initial)
 		},
@@ -53,28 +53,16 @@ func (l *Lane) remote(f *target.Foreign) *target.Remote {
 	return &target.Remote{Foreign: f, URL: l.asker(), SQL: l.SQL.db, Redis: l.redis().all}
 }
 
-// foreignReset empties Redis, runs the resets of the description, and returns an error unless the ledger then shows the
-// stock and no orders.
-func foreignReset(ctx context.Context, l *Lane, f *target.Foreign, r Reset) error {
+// foreignReset empties Redis and prepares the product.
+func foreignReset(ctx context.Context, l *Lane, f *target.Foreign, stock int64) error {
 	if f.UsesRedis() && !f.KeepRedis {
 		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
 			return err
 		}
 	}
-	service := l.remote(f)
-	if err := service.Reset(ctx, r.Product, r.Stock); err != nil {
-		return err
-	}
-	ledger, err := service.Ledger(ctx, r.Product, r.Stock)
-	if err != nil {
-		return err
-	}
-	if left := ledger.Stock[target.ForeignStore]; left != r.Stock || len(ledger.Orders) > 0 {
-		return fmt.Errorf("faultlab: the reset did not reset product %d: it has %d units and %d orders, want %d and none; "+
-			"see --reset-sql, --reset-redis and --reset-url", r.Product, left, len(ledger.Orders), r.Stock)
-	}
-	l.initial = r.Stock
-	return nil
+	l.initial = stock
+	_, err := l.remote(f).Prepare(ctx, l.Product(), stock)
+	return err
 }
 
 // launchValues returns the values of the placeholders of a command line.

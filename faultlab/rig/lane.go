@@ -15,6 +15,7 @@ import (
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // firstProduct is the product of lane 0; each lane has its own product.
@@ -195,8 +196,11 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
-	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
-		PerBuyer: ask.PerBuyer, Rehold: ask.About.Rehold})
+	to := target.Setting(ask.Stock, ask.Segments)
+	if to.PerBuyer = ask.PerBuyer; ask.About.Rehold {
+		to.Late = "rehold"
+	}
+	err := l.Service.Reset(ctx, l, to)
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}

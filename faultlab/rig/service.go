@@ -19,7 +19,7 @@ type Service struct {
 	Setup func(ctx context.Context, l *Lane) error
 	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to
 	// replica C, if that can answer.
-	Reset func(ctx context.Context, l *Lane, r Reset) error
+	Reset func(ctx context.Context, l *Lane, to api.SetStock) error
 	// Call is what a client sends to a replica, and Read reads the reply to a request of a kind.
 	Call func(a target.Ask) target.Call
 	Read func(kind judge.HoldKind, r target.Reply) target.Answer
@@ -47,14 +47,6 @@ type Launch struct {
 	Token string            // the token for the routes that set stock
 	// Patience is how long the replica's clients wait for a server, see [LaneOptions].
 	Patience time.Duration
-}
-
-// Reset holds the state in which a schedule begins.
-type Reset struct {
-	Product, Stock int64
-	Segments       int
-	PerBuyer       int64
-	Rehold         bool // see [About]
 }
 
 // Ask is one request of a client, in the state in which its schedule begins.

@@ -18,10 +18,12 @@ const Patience = 55 * time.Second
 // sweeps), so that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
 func Shop(binary string) Service {
 	return Service{
-		Argv:   func(Launch, string) []string { return []string{binary, "serve"} },
-		Env:    shopEnv,
-		Ready:  shopReady,
-		Reset:  shopReset,
+		Argv:  func(Launch, string) []string { return []string{binary, "serve"} },
+		Env:   shopEnv,
+		Ready: shopReady,
+		Reset: func(ctx context.Context, l *Lane, to api.SetStock) error {
+			return l.C.shop().SetStock(ctx, l.Product(), to)
+		},
 		Call:   target.Ask.Call,
 		Read:   target.Read,
 		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) { return l.C.shop().Ledger(ctx, l.Product()) },
@@ -59,15 +61,6 @@ func shopReady(ctx context.Context, addr string) error {
 // shop is a replica of the shop, with the admin token.
 func (a *Actor) shop() *target.Shop {
 	return &target.Shop{URL: a.URL, Token: a.lane.servers.Stack.Token, Client: probe}
-}
-
-func shopReset(ctx context.Context, l *Lane, r Reset) error {
-	set := target.Setting(r.Stock, r.Segments)
-	set.PerBuyer = r.PerBuyer
-	if r.Rehold {
-		set.Late = "rehold"
-	}
-	return l.C.shop().SetStock(ctx, r.Product, set)
 }
 
 // Modes asks the lane's C for the modes of the shop.
