@@ -3,8 +3,6 @@ package loadtest
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync/atomic"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -67,31 +65,8 @@ func (f Foreign) newService(before map[int64]int64) service {
 	return s
 }
 
-// hopeless is after how many failures a load without any other answer is ended.
-const hopeless = 50
-
-// hopeful returns a note that stops a load of which every answer is a failure: it proves nothing, and the service may be
-// in trouble.
-func hopeful(stop func(error)) func(client.Kind, *client.Answer, string) {
-	var failed atomic.Int64
-	var other atomic.Bool
-	var first atomic.Pointer[string]
-	return func(kind client.Kind, a *client.Answer, code string) {
-		switch {
-		case kind != client.Failed:
-			other.Store(true)
-		case !other.Load():
-			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, a.Body))
-			first.CompareAndSwap(nil, &said)
-			if n := failed.Add(1); n >= hopeless {
-				stop(fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))
-			}
-		}
-	}
-}
-
-// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without resets
-// it sets the stock of the plan to what it has read.
+// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without
+// resets it sets the stock of the plan to what it has read.
 func (f Foreign) Ready(ctx context.Context, p *Plan) error { return f.ready(ctx, p, map[int64]int64{}) }
 
 // ready is Ready, and notes the stock of each product.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/target"
 )
@@ -115,18 +114,6 @@ const secondProducts = 910_000_000
 
 // second is the product that [Holding].Carts is about.
 func (p Plan) second() int64 { return p.Product + secondProducts }
-
-// setSecond sets the stock of the second product, if the plan has one.
-func setSecond(ctx context.Context, c *Control, m api.Mode, p Plan) error {
-	if p.Holding.Carts == 0 {
-		return nil
-	}
-	setting := settingOf(p, m, p.Stock)
-	if m.PerBuyer && setting.PerBuyer == 0 {
-		setting.PerBuyer = 2 * p.Quantity
-	}
-	return c.SetStock(ctx, p.second(), setting)
-}
 
 // confirmTries is how often at least a confirm is sent while nobody knows its outcome: before it is known, the buyer's
 // money can neither be kept nor sent back.

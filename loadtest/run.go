@@ -2,20 +2,13 @@ package loadtest
 
 import (
 	"context"
-	"fmt"
+	"net/url"
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/loadtest/client"
 	"lastitem/say/text"
-	"lastitem/target"
-)
-
-// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock,
-// or warmUnits if each unit has a row.
-const (
-	warmProduct = 900_000_001
-	warmStock   = 1_000_000_000
-	warmUnits   = 10_000
 )
 
 // Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the
@@ -31,6 +24,63 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 		return Result{}, err
 	}
 	return run(ctx, c.newService(plan, mode), plan, progress)
+}
+
+// run runs a plan, with its defaults and checked, against a service.
+func run(ctx context.Context, s service, plan Plan, progress func(Progress)) (Result, error) {
+	phase := phases(Progress{Mode: s.mode.Name, Plan: plan.Name}, progress)
+	phase(Resetting)
+	if err := s.ready(ctx, &plan); err != nil {
+		return Result{}, err
+	}
+	address, err := url.Parse(s.address)
+	if err != nil { // it has been parsed once
+		return Result{}, err
+	}
+	loading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if s.foreign {
+		s.script.note = hopeful(stop)
+	}
+	d, err := newDriver(plan, client.Target{URL: address}, s.script, !s.mode.Baseline)
+	if err != nil {
+		return Result{}, err
+	}
+	d.lang = s.lang
+	defer d.close()
+	if plan.Warmup > 0 {
+		phase(Warming)
+		if err := s.warm(ctx, d); err != nil {
+			return Result{}, err
+		}
+	}
+	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: storeOf(plan, s.mode), Repetition: 1, Engine: plan.Engine,
+		Replicas: s.replicas, Plan: d.plan}
+	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
+		return Result{}, err
+	}
+	if res.Partial && ctx.Err() == nil {
+		return Result{}, context.Cause(loading)
+	}
+	if s.mode.Baseline { // it has no stock to judge, only its speed
+		res.Finding = judge.Unclaimed
+		return res, nil
+	}
+	// From here on an interruption does not stop the run: the sent requests must be judged.
+	ctx = context.WithoutCancel(ctx)
+	phase(Settling)
+	if plan.Holding.On() {
+		books := settleHeld(ctx, s, &res)
+		phase(Judging)
+		judgeHeld(&res, s, books)
+		return res, nil
+	}
+	after, cancel := context.WithTimeout(ctx, afterwards(&res))
+	defer cancel()
+	books := settleAll(after, s, &res)
+	phase(Judging)
+	judgeAll(&res, s, books)
+	return res, nil
 }
 
 // load sends the plan and writes the measurements into res.
@@ -112,49 +162,4 @@ func storeOf(p Plan, m api.Mode) api.Store {
 		return p.Store
 	}
 	return m.Stores[0]
-}
-
-// reset sets the stock of every product of the plan.
-func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
-	for i := range p.Products {
-		if err := c.SetStock(ctx, p.Product+int64(i), settingOf(p, m, p.Stock)); err != nil {
-			return err
-		}
-	}
-	return setSecond(ctx, c, m, p)
-}
-
-// settingOf is how the stock of a product is set for the plan.
-func settingOf(p Plan, m api.Mode, stock int64) api.SetStock {
-	setting := target.Setting(stock, segmentsOf(p, m))
-	setting.PerBuyer, setting.Late = p.Holding.PerBuyer, p.Holding.Late
-	return setting
-}
-
-// segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
-func segmentsOf(p Plan, m api.Mode) int {
-	if p.Segments > 0 {
-		return p.Segments
-	}
-	return m.Split()
-}
-
-// warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills
-// the service's pools and script caches and wakes the processors, so that the figures do not include these costs. Of a
-// plan that reserves it also measures what the holds must last for.
-func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
-	setting := settingOf(d.plan, m, warmStock)
-	if setting.Units {
-		setting.Stock = warmUnits
-	}
-	if err := c.SetStock(ctx, warmProduct, setting); err != nil {
-		return err
-	}
-	d.warm(ctx, warmProduct)
-	return c.SetStock(ctx, warmProduct, setting)
-}
-
-// fault builds an error of this package.
-func fault(said text.Text, args ...any) error {
-	return fmt.Errorf("loadtest: %w", said.Errorf(args...))
 }

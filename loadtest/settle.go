@@ -24,13 +24,6 @@ const (
 	settleAtOnce = 16
 )
 
-// bookkeeping is the ledger of one product after the run, or why it could not be read.
-type bookkeeping struct {
-	ledger *api.Ledger // nil = missing data for the judge
-	early  bool        // it was read when a request without an answer could still be executed
-	err    error
-}
-
 // afterwards bounds the settling and judging after the load of a run. They run even after an interruption, because
 // without them a partial result is useless. The bound grows with what there is to wait for and to read: the requests
 // still at work, the products, the orders.
@@ -42,8 +35,8 @@ func afterwards(res *Result) time.Duration {
 }
 
 // settleAll reads the ledger of each requested product. If outcomes are unknown, it waits until no such request can
-// change the ledger any more, and it has stopped changing. Nobody knows how long a service that is not ours goes on with
-// a request after its client has left; settleServer is as good a guess as any.
+// change the ledger any more, and it has stopped changing. Nobody knows how long a service that is not ours goes on
+// with a request after its client has left; settleServer is as good a guess as any.
 func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeeping {
 	if svc.ledger == nil {
 		return nil

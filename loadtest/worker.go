@@ -39,9 +39,9 @@ type worker struct {
 	second client.Engine // for double clicks; nil = the plan has none
 }
 
-// arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan reserves.
-// intended is when it was due, in nanoseconds on rec's clock; -1 = whenever it is sent. If rec is nil, the arrival is not
-// counted.
+// arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan
+// reserves. intended is when it was due, in nanoseconds on rec's clock; -1 = whenever it is sent. If rec is nil, the
+// arrival is not counted.
 func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v visit) {
 	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
 		Buyer: v.buyer, Wait: w.plan.Wait}

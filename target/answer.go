@@ -55,12 +55,9 @@ var final = map[api.Code]bool{api.SoldOut: true, api.ReservationExpired: true, a
 
 // unknown is the answer of a reply that does not say what happened.
 func unknown(r Reply) Answer {
-	return Answer{Outcome: judge.Unknown, Again: true, Code: statusCode(r.Status), Replica: r.Replica, Replayed: r.Replayed,
-		RetryAfter: r.RetryAfter}
+	return Answer{Outcome: judge.Unknown, Again: true, Code: api.Code("http_" + strconv.Itoa(r.Status)),
+		Replica: r.Replica, Replayed: r.Replayed, RetryAfter: r.RetryAfter}
 }
-
-// statusCode names a reply that has only a status.
-func statusCode(status int) api.Code { return api.Code("http_" + strconv.Itoa(status)) }
 
 // Read reads the reply to a request of a kind ("" = a deduction) by the contract. A body that can be read in two ways,
 // or that is no JSON object, is a bad answer, never a guess.

@@ -34,7 +34,7 @@ func TestRead(t *testing.T) {
 		{"sold", "", 200, plain, sold, judge.OK, false, ""},
 		{"sold, as created", "", 201, plain, sold, judge.OK, false, ""},
 		{"sold, by another type", "", 200, "text/plain", sold, judge.OK, false, ""},
-		{"a body in another order", "", 200, plain, ` { "remaining" : -1 , "x" : 1e3, "order_id":"o" } `, judge.OK, false, ""},
+		{"in another order", "", 200, plain, ` { "remaining" : -1 , "x" : 1e3, "order_id":"o" } `, judge.OK, false, ""},
 		{"no order", "", 200, plain, `{"remaining":3}`, judge.Unknown, true, "http_200"},
 		{"an empty order", "", 200, plain, `{"order_id":""}`, judge.Unknown, true, "http_200"},
 		{"another name", "", 200, plain, `{"ORDER_ID":"o"}`, judge.Unknown, true, "http_200"},
@@ -163,7 +163,8 @@ func TestCall(t *testing.T) {
 		}
 		testkit.Is(t, got, tt.want, "%s", tt.kind)
 	}
-	for segments, want := range map[int]string{0: `{"stock":5}`, 3: `{"stock":5,"segments":3}`, -1: `{"stock":5,"units":true}`} {
+	for segments, want := range map[int]string{0: `{"stock":5}`, 3: `{"stock":5,"segments":3}`,
+		-1: `{"stock":5,"units":true}`} {
 		testkit.Is(t, string(encoded(Setting(5, segments))), want, "Setting(5, %d)", segments)
 	}
 	query := a.Call().InQuery()

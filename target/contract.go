@@ -96,7 +96,8 @@ func productPath(product int64, of string) string {
 	return "/products/" + strconv.FormatInt(product, 10) + of
 }
 
-// Setting is how the stock of a product is set that is split into so many segments; 0 = not at all, -1 = a row per unit.
+// Setting is how the stock of a product is set that is split into so many segments; 0 = not at all, -1 = a row per
+// unit.
 func Setting(stock int64, segments int) api.SetStock {
 	return api.SetStock{Stock: stock, Segments: max(0, segments), Units: segments < 0}
 }

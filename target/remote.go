@@ -117,8 +117,8 @@ func flat(answer any) (all []string) {
 // Setup runs SetupSQL, once.
 func (r *Remote) Setup(ctx context.Context) error { return r.exec(ctx, "setup-sql", r.SetupSQL, nil) }
 
-// Prepare resets a product, where the description says how, and reads its ledger, where it says how; else nil. An error:
-// a run or a schedule would prove nothing.
+// Prepare resets a product, where the description says how, and reads its ledger, where it says how; else nil. An
+// error: a run or a schedule would prove nothing.
 func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger, error) {
 	if r.Resets() {
 		if err := r.reset(ctx, product, stock); err != nil {

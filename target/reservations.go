@@ -125,8 +125,8 @@ func (b book) add(id string, units int64) {
 	b.Rows = append(b.Rows, row)
 }
 
-// readBook reads all that one store holds on a product's reservations once, overdue ones too. Its pages may be of several
-// moments.
+// readBook reads all that one store holds on a product's reservations once, overdue ones too. Its pages may be of
+// several moments.
 func (s *Shop) readBook(ctx context.Context, product int64, store api.Store) (book, error) {
 	path := productPath(product, "/reservations?store="+url.QueryEscape(string(store)))
 	all := new(api.Reservations)

@@ -8,8 +8,8 @@ import (
 	"lastitem/contract/api"
 )
 
-// A service is read every settleEvery until it is at rest. SettleAtMost is for how long a ledger that only moves is read
-// again, until settleReads readings have shown no change.
+// A service is read every settleEvery until it is at rest. SettleAtMost is for how long a ledger that only moves is
+// read again, until settleReads readings have shown no change.
 const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4

@@ -227,7 +227,8 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{target.ForeignStore: 10},
 			Stock: map[api.Store]int64{target.ForeignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
-			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: target.ForeignStore})
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1,
+				Store: target.ForeignStore})
 		}
 		return ledger, nil
 	}
