@@ -43,16 +43,16 @@ const hopeless = 50
 
 // hopeful returns a note that stops a load of which every answer is a failure: it proves nothing, and the service may
 // be in trouble.
-func hopeful(stop func(error)) func(client.Kind, *client.Answer, string) {
+func hopeful(stop func(error)) func(client.Kind, string, []byte) {
 	var failed atomic.Int64
 	var other atomic.Bool
 	var first atomic.Pointer[string]
-	return func(kind client.Kind, a *client.Answer, code string) {
+	return func(kind client.Kind, code string, body []byte) {
 		switch {
 		case kind != client.Failed:
 			other.Store(true)
 		case !other.Load():
-			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, a.Body))
+			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, body))
 			first.CompareAndSwap(nil, &said)
 			if n := failed.Add(1); n >= hopeless {
 				stop(fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))

@@ -24,10 +24,10 @@ const (
 type script struct {
 	call  func(a target.Ask) target.Call
 	read  func(kind judge.HoldKind, r target.Reply) target.Answer
-	keyed bool                                      // each request has a new key, its repetitions the same one
-	mode  string                                    // of lastitem
-	carts bool                                      // it takes carts
-	note  func(client.Kind, *client.Answer, string) // is told of every answer with its code; nil = is not
+	keyed bool                                             // each request has a new key, its repetitions the same one
+	mode  string                                           // of lastitem
+	carts bool                                             // it takes carts
+	note  func(kind client.Kind, code string, body []byte) // is told of every answer; nil = is not
 }
 
 // worker is one client: it sends one request at a time.
@@ -53,10 +53,15 @@ func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended in
 		return
 	}
 	if v.twice && w.second != nil {
-		other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
-		defer w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })()
+		defer w.again(ctx, rec, ask, intended)()
 	}
 	w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
+}
+
+// again begins the second click of a deduction, which is one like the first.
+func (w *worker) again(ctx context.Context, rec *recorder, ask target.Ask, intended int64) (await func()) {
+	other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
+	return w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })
 }
 
 // beside begins something on the second connection; await returns when it is over.
@@ -78,21 +83,23 @@ func (w *worker) beside(do func()) (await func()) {
 func (w *worker) insist(ctx context.Context, rec *recorder, ask target.Ask, intended int64, twice bool,
 	tries int) target.Answer {
 	for try := 0; ; try++ {
-		said := w.click(rec, ask, intended, twice && try == 0, try > 0)
+		var said target.Answer
+		if twice && try == 0 && w.second != nil {
+			said = w.click(rec, ask, intended)
+		} else {
+			said = w.send(w.engine, rec, ask, sample{intended: intended, retry: try > 0})
+		}
 		if !said.Again || try+1 >= tries || !w.engine.Rest(ctx, pauseAfter(try, said.RetryAfter)) {
 			return said
 		}
 	}
 }
 
-// click sends a request, or the same one over two connections at once. Of two answers the good one counts.
-func (w *worker) click(rec *recorder, ask target.Ask, intended int64, twice, retry bool) target.Answer {
-	if !twice || w.second == nil {
-		return w.send(w.engine, rec, ask, sample{intended: intended, retry: retry})
-	}
+// click sends a request over two connections at once. Of two answers the good one counts.
+func (w *worker) click(rec *recorder, ask target.Ask, intended int64) target.Answer {
 	var other target.Answer
 	await := w.beside(func() { other = w.send(w.second, rec, ask, sample{intended: intended, retry: true, second: true}) })
-	said := w.send(w.engine, rec, ask, sample{intended: intended, retry: retry})
+	said := w.send(w.engine, rec, ask, sample{intended: intended})
 	await()
 	if said.Outcome != judge.OK && other.Outcome == judge.OK {
 		return other
@@ -123,7 +130,7 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 		s.code = client.CodeOK
 	}
 	if w.script.note != nil {
-		w.script.note(kind, &answer, s.code)
+		w.script.note(kind, s.code, answer.Body)
 	}
 	if ask.Kind != "" {
 		s.step(ask, said)

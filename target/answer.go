@@ -55,43 +55,44 @@ var final = map[api.Code]bool{api.SoldOut: true, api.ReservationExpired: true, a
 
 // unknown is the answer of a reply that does not say what happened.
 func unknown(r Reply) Answer {
-	return Answer{Outcome: judge.Unknown, Again: true, Code: api.Code("http_" + strconv.Itoa(r.Status)),
-		Replica: r.Replica, Replayed: r.Replayed, RetryAfter: r.RetryAfter}
+	a := answerTo(r)
+	a.Outcome, a.Again, a.Code = judge.Unknown, true, api.Code("http_"+strconv.Itoa(r.Status))
+	return a
+}
+
+// answerTo is an answer with what the header says.
+func answerTo(r Reply) Answer {
+	return Answer{Replica: r.Replica, Replayed: r.Replayed, RetryAfter: r.RetryAfter}
 }
 
 // Read reads the reply to a request of a kind ("" = a deduction) by the contract. A body that can be read in two ways,
 // or that is no JSON object, is a bad answer, never a guess.
 func Read(kind judge.HoldKind, r Reply) Answer {
-	a := unknown(r)
 	good := r.Status == http.StatusOK || r.Status == http.StatusCreated
 	if !good && (!r.Problem || r.Status < http.StatusBadRequest) {
-		return a
+		return unknown(r)
 	}
-	said := a
-	said.Code = ""
+	a := answerTo(r)
 	// The library accepts null, but null is not an answer.
-	if err := json.Unmarshal(r.Body, &said); err != nil || bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("null")) {
+	if err := json.Unmarshal(r.Body, &a); err != nil || bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("null")) {
+		a = unknown(r)
 		a.Code = CodeBadAnswer
 		return a
 	}
-	if good {
-		if said.names(kind) == "" {
-			return a
-		}
-		said.Outcome, said.Again, said.Code = judge.OK, false, ""
-		return said
-	}
-	facts, known := api.Codes[said.Code]
+	facts, known := api.Codes[a.Code]
 	switch {
-	case !known:
-		return a
+	case good && a.names(kind) == "", !good && !known:
+		return unknown(r)
+	case good:
+		a.Outcome, a.Code = judge.OK, ""
 	case facts.Happened == api.Unknown:
-	case final[said.Code]:
-		said.Outcome, said.Again = judge.Refused, false
+		a.Outcome, a.Again = judge.Unknown, true
+	case final[a.Code]:
+		a.Outcome = judge.Refused
 	default:
-		said.Outcome, said.Again = judge.Declined, facts.Happened == api.NoForNow
+		a.Outcome, a.Again = judge.Declined, facts.Happened == api.NoForNow
 	}
-	return said
+	return a
 }
 
 // names is the id of what a good answer to a request of the kind is about.
