@@ -108,6 +108,9 @@ var arrows = map[string][]string{
 	"testkit/testenv": {"internal/backend", "say/redact", "stack"},
 }
 
+// never has what a package must not import although its arrows would allow it.
+var never = map[string][]string{"cmd/shop": {"faultlab/rig"}}
+
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
 // that open a store, its rows, the judge with its vocabulary, and the proxies that delay answers.
 var (
@@ -176,6 +179,9 @@ func check(name string, src any) ([]string, error) {
 func mayImport(dir, imported string, allowed []string, isTest bool) bool {
 	if slices.Contains(testOnly, imported) {
 		return isTest || slices.Contains(testOnly, dir)
+	}
+	if slices.Contains(never[dir], imported) {
+		return false
 	}
 	if slices.Contains(allowed, "*") || slices.Contains(allowed, imported) {
 		return true
@@ -336,6 +342,7 @@ func TestArrowsCatch(t *testing.T) {
 		"loadtest imports handler": {"loadtest/x.go", `import _ "lastitem/internal/handler"`,
 			"must not import internal/handler"},
 		"loadtest imports audit": {"loadtest/x.go", `import _ "lastitem/judge"`, ""},
+		"target imports the lab": {"target/x.go", `import _ "lastitem/faultlab/rig"`, "must not import faultlab/rig"},
 		"faultlab imports lock": {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`,
 			"must not import internal/lock"},
 		"lock imports step": {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
@@ -386,6 +393,7 @@ func TestArrowsCatch(t *testing.T) {
 		"a new package":      {"internal/utils/x.go", `import _ "fmt"`, "add it"},
 		"a new folder below": {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
 		"cmd imports all":    {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
+		"cmd imports a lane": {"cmd/shop/x.go", `import _ "lastitem/faultlab/rig"`, "must not import faultlab/rig"},
 		"cmd imports a test aid": {"cmd/shop/x.go", `import _ "lastitem/testkit/testenv"`,
 			"must not import testkit/testenv"},
 		"a test imports testenv": {"internal/lock/x_test.go", `import _ "lastitem/testkit/testenv"`, ""},

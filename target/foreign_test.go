@@ -72,12 +72,20 @@ func TestForeignCheck(t *testing.T) {
 	}
 }
 
-// The headers of the description reach the service, Host included.
+// The headers of the description reach the service, Host included. A body that is valid JSON has that type, any other
+// is a form; a header may say otherwise.
 func TestForeignHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 1)
 	s := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
 	f := foreignService()
+	for _, tt := range [][3]string{{`POST /buy {"id":{{product}}}`, "", "application/json"}, {`POST /buy [7`, "",
+		"application/x-www-form-urlencoded"}, {"POST /buy id=7", "content-type: text/plain", "text/plain"}} {
+		d := Foreign{Request: tt[0], Headers: []string{tt[1]}}
+		call, err := d.Caller()
+		testkit.Must(t, err)
+		testkit.Is(t, call(Ask{Product: 7}).ContentType, tt[2], "the type of the body of %s", tt[0])
+	}
 	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
 	call, err := f.Caller()
 	testkit.Must(t, err)

@@ -14,7 +14,6 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
-	"lastitem/faultlab/rig"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -93,7 +92,9 @@ func testThird(t *testing.T, shop, story string) {
 	var told faultlab.Result
 	testkit.Must(t, json.Unmarshal([]byte(story), &told))
 	s := &told.Worst.Schedule
-	s.B = &rig.Position{Server: "sql", Pattern: "START TRANSACTION", Nth: 1, Cut: rig.Command} // no row is locked yet
+	second := *s.A
+	second.Server, second.Pattern, second.Nth, second.Cut = "sql", "START TRANSACTION", 1, "command" // no row is locked yet
+	s.B = &second
 	// so that the story is printed
 	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"
 	text, err := json.Marshal(told)

@@ -13,9 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/contract/api"
 	"lastitem/faultlab"
-	"lastitem/faultlab/rig"
 	"lastitem/internal/replica"
 	"lastitem/say/redact"
 	"lastitem/target"
@@ -218,8 +216,9 @@ func TestStoryHoldsNoValues(t *testing.T) {
 		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: target.Source{Redis: "GET s"},
 		Orders: target.Source{Redis: "LRANGE o 0 -1"},
 	}
-	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: target.ServiceName,
-		Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
+	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Outcome: "L"}}
+	testkit.Must(t, json.Unmarshal([]byte(`{"mode":"service","store":"","fault":"crash",`+
+		`"a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"}}`), &result.Worst.Schedule))
 	told, err := json.Marshal(result)
 	testkit.Must(t, err)
 	served.Serve += " --password=" + redact.Hidden
