@@ -119,17 +119,17 @@ func RetryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Status is an HTTP status that is no success, as an error.
-type Status int
+// StatusError is an HTTP status that is no success.
+type StatusError int
 
-func (s Status) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
+func (s StatusError) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
 
-// Fetch sends the call and returns the body of a 2xx; of another reply the error is a [Status], wrapped.
+// Fetch sends the call and returns the body of a 2xx; of another reply the error is a [StatusError], wrapped.
 func (c Call) Fetch(ctx context.Context, client *http.Client, base string) ([]byte, error) {
 	r, err := c.Send(ctx, client, base)
 	if err == nil && r.Status/100 != 2 {
 		path, _, _ := strings.Cut(c.Path, "?")
-		err = fmt.Errorf("%s %s: %w: %.300s", c.Method, path, Status(r.Status), r.Body)
+		err = fmt.Errorf("%s %s: %w: %.300s", c.Method, path, StatusError(r.Status), r.Body)
 	}
 	return r.Body, err
 }

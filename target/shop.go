@@ -130,7 +130,7 @@ func (s *Shop) do(ctx context.Context, c Call) ([]byte, error) {
 	}
 	var p api.Problem
 	if !r.Problem || json.Unmarshal(r.Body, &p) != nil || p.Code == "" {
-		return nil, text.Of("%s %s: %s; is that address lastitem's?").Errorf(c.Method, c.Path, Status(r.Status))
+		return nil, text.Of("%s %s: %s; is that address lastitem's?").Errorf(c.Method, c.Path, StatusError(r.Status))
 	}
 	p.Detail = cmp.Or(p.Detail, p.Title)
 	return nil, &ProblemError{Method: c.Method, Path: c.Path, Problem: p}

@@ -98,7 +98,7 @@ func parseDSN(dsn string) (user, password, addr, database string, ok bool) {
 func foreignReady(ctx context.Context, addr, path string) error {
 	r, err := target.Call{Method: http.MethodGet, Path: cmp.Or(path, "/")}.Send(ctx, probe, "http://"+addr)
 	if err == nil && path != "" && r.Status/100 != 2 && r.Status/100 != 3 {
-		err = fmt.Errorf("GET %s: %w", path, target.Status(r.Status))
+		err = fmt.Errorf("GET %s: %w", path, target.StatusError(r.Status))
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
 		}
 		said := f.Read(r)
-		text := fmt.Sprintf("%s %s answered %s: %.300s", call.Method, call.Path, target.Status(r.Status),
+		text := fmt.Sprintf("%s %s answered %s: %.300s", call.Method, call.Path, target.StatusError(r.Status),
 			bytes.TrimSpace(r.Body))
 		if said.Outcome != judge.OK {
 			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined "+

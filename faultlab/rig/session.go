@@ -88,7 +88,7 @@ func endConsul(ctx context.Context, l *Lane) (int, error) {
 	}
 	var keys []struct{ Session string }
 	err := call(ctx, http.MethodGet, to.url+"/v1/kv/"+l.prefix()+"?recurse", nil, &keys)
-	if err != nil && !errors.Is(err, target.Status(http.StatusNotFound)) { // no key at all
+	if err != nil && !errors.Is(err, target.StatusError(http.StatusNotFound)) { // no key at all
 		return 0, err
 	}
 	n := 0
