@@ -45,6 +45,17 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 	}
 }
 
+func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
+	t.Parallel()
+	c := open(t, &fakeshop.Shop{Replicas: 1})
+	c.Replicas = 3
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
+	testkit.Must(t, err)
+	if res.Finding != judge.Undecided || res.Verdicts[0].Verdict != judge.Vacuous {
+		t.Errorf("finding %s, verdict %s, want inconclusive, vacuous", res.Finding, res.Verdicts[0].Verdict)
+	}
+}
+
 // Requests whose answers are lost are unknown, and the ledger shows their outcomes.
 func TestRunResolvesLostAnswers(t *testing.T) {
 	t.Parallel()
