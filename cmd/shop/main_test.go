@@ -97,7 +97,7 @@ func TestUsage(t *testing.T) {
 		"rolling --duration 0":      "--duration 0s: want more than 0",
 		"rolling --mode=":           "--mode names no mode",
 		"stock 101 5 6":             "unexpected argument \"6\": want shop stock",
-		"loadtest --request GET":    "--request must be like",
+		"loadtest --request GET":    "want METHOD PATH",
 		"demos":                     "Try 'shop --help'.\n",
 		"modes --docs x --out y":    "these flags exclude each other: --docs --out\n",
 		"settings --docs x --out y": "these flags exclude each other: --docs --out\n",
