@@ -5,7 +5,7 @@
 // from the present. Missing data makes it INCONCLUSIVE, never green. It knows neither the modes nor the faults.
 //
 // Start with [Judge], which turns an [Input] of ledger and history ([Op]) into a [Report]; [Check] then holds the
-// report against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
+// report against what a mode claims. [Foreign] judges a service of which only the clients' side can be seen.
 //
 // How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
 // resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the

@@ -166,7 +166,7 @@ func TestClosedFormAgrees(t *testing.T) {
 	}
 }
 
-// TestForeignIsSound checks that JudgeForeign accuses only where no explanation exists, calls exact only what has one,
+// TestForeignIsSound checks that Foreign accuses only where no explanation exists, calls exact only what has one,
 // and with every answer there misses nothing.
 func TestForeignIsSound(t *testing.T) {
 	t.Parallel()
@@ -176,10 +176,10 @@ func TestForeignIsSound(t *testing.T) {
 		s := randomSmall(r)
 		after := s.initial - s.sold() + int64(max(0, r.IntN(8)-5)) - int64(max(0, r.IntN(8)-5))
 		want := linear(s.ops, 0, s.initial, nil, anySale, func(stock int64, _ []int64) bool { return stock == after })
-		got := JudgeForeign(s.initial, after, Input{History: s.ops})
+		got := Foreign(s.initial, after, Input{History: s.ops})
 		seen[got.Verdict]++
 		if got.Answers[Unknown] == 0 && unsafe(got) == want || unsafe(got) && want || got.Verdict == Exact && !want {
-			t.Fatalf("JudgeForeign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after,
+			t.Fatalf("Foreign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after,
 				s.ops, got.Text("en"))
 		}
 	}

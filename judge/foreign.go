@@ -8,7 +8,7 @@ import (
 	"lastitem/say/text"
 )
 
-// JudgeForeign judges a service whose order rows nobody can see, from what its clients saw of one product and its stock
+// Foreign judges a service whose order rows nobody can see, from what its clients saw of one product and its stock
 // before and after. Sold is what was acknowledged, Orders how often.
 //
 //   - oversold: more units acknowledged than there were; lost updates: stock after + acknowledged > before;
@@ -20,7 +20,7 @@ import (
 // Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none,
 // the unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. Of in it looks at
 // History, Stopped and Lang.
-func JudgeForeign(before, after int64, in Input) Report {
+func Foreign(before, after int64, in Input) Report {
 	history := in.History
 	j := judge{
 		in: in, findings: findings{r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: in.Lang}},

@@ -62,7 +62,7 @@ type HoldReport struct {
 	Races int
 }
 
-// JudgeHolds says what the requests and the book of one product prove about its reservations:
+// Holds says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
 //   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
@@ -83,7 +83,7 @@ type HoldReport struct {
 // it do not apply.
 //
 // The book is of one snapshot, taken after the run and when no hold was overdue any more, all pages in one.
-func JudgeHolds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
+func Holds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)
 	j.compareClocks()
 	return j.judged()

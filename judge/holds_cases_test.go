@@ -232,7 +232,7 @@ func TestHoldsTold(t *testing.T) {
 		if tt.then != nil {
 			tt.then(h)
 		}
-		got := JudgeHolds(h.book, h.ops, "en")
+		got := Holds(h.book, h.ops, "en")
 		all := strings.Join(got.Violations, "; ")
 		if got.Found != tt.found || (all == "") != (tt.violate == "") || len(got.Violations) > 1 ||
 			!strings.Contains(all, tt.violate) || len(got.Unchecked)+len(got.Missing) > 0 ||
@@ -248,7 +248,7 @@ func TestHoldsWays(t *testing.T) {
 	t.Parallel()
 	states := []string{held, confirmed, cancelled, expired, void}
 	forbids := func(h *told) bool {
-		r := JudgeHolds(h.book, nil, "en")
+		r := Holds(h.book, nil, "en")
 		return strings.Contains(strings.Join(append(r.Violations, r.Consequences...), "; "), "not allowed")
 	}
 	for _, was := range append([]string{""}, states...) {

@@ -26,7 +26,7 @@ type HoldRun struct {
 // enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
 const enoughRaces = 20
 
-// Judge is [JudgeHolds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
+// Judge is [Holds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
 // else set the stock or reserved.
 func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)

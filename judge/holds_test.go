@@ -229,7 +229,7 @@ func TestHoldsNoFalseAlarm(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 20_000 {
 		s := aHoldRun(r, 3+n%30, n%2 == 0)
-		if got := JudgeHolds(s.book, s.ops, "en"); got.Found != "" || len(got.Violations)+len(got.Unchecked) > 0 {
+		if got := Holds(s.book, s.ops, "en"); got.Found != "" || len(got.Violations)+len(got.Unchecked) > 0 {
 			t.Fatalf("run %d: %s %v %v\n%+v\n%+v", n, got.Found, got.Violations, got.Unchecked, s.book, s.ops)
 		}
 	}
@@ -412,7 +412,7 @@ func TestHoldsMutants(t *testing.T) {
 					continue
 				}
 				tried++
-				got := JudgeHolds(s.book, s.ops, "en")
+				got := Holds(s.book, s.ops, "en")
 				all := strings.Join(append(got.Violations, got.Consequences...), "; ")
 				if !strings.Contains(got.Found, m.letter) || !strings.Contains(all, m.says) {
 					t.Fatalf("run %d: found %q, %s; want %q and %q", n, got.Found, all, m.letter, m.says)
@@ -515,7 +515,7 @@ func TestHoldsExpiryInTime(t *testing.T) {
 		"a lost release excuses":              {one, append(slices.Clone(gone), refused(152e6, 160e6)), "A", false},
 		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
 	} {
-		got := JudgeHolds(tt.book, tt.ops, "en")
+		got := Holds(tt.book, tt.ops, "en")
 		if got.Found != tt.found || len(got.Unchecked) > 0 != tt.skips {
 			t.Errorf("%s: found %q, unchecked %q, want %q, %v", name, got.Found, got.Unchecked, tt.found, tt.skips)
 		}
@@ -540,7 +540,7 @@ func TestHoldRunWeighs(t *testing.T) {
 		"with another stock":    run.Judge(&short, ops, "en"),
 		"without a history":     HoldRun{}.Judge(book, nil, "en"),
 		"with another's rows":   HoldRun{Mode: "m"}.Judge(book, ops, "en"),
-		"answered before asked": JudgeHolds(book, backwards, "en"),
+		"answered before asked": Holds(book, backwards, "en"),
 	} {
 		if got.Verdict != Inconclusive {
 			t.Errorf("%s: %s, want INCONCLUSIVE", name, got.Verdict)

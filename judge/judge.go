@@ -53,10 +53,10 @@ func Judge(in Input) Report {
 	return j.close()
 }
 
-// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone. It skips
+// OfLedger judges every store of a product that has a stock or could not be read, from the ledger alone. It skips
 // the checks that need the clients' answers, and Report.Unchecked lists them. A ledger that is nil, or knows no store,
 // gives one INCONCLUSIVE report. lang is the language of the sentences.
-func JudgeLedger(l *api.Ledger, lang string) []Report {
+func OfLedger(l *api.Ledger, lang string) []Report {
 	if l == nil {
 		return []Report{Judge(Input{Lang: lang})}
 	}

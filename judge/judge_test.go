@@ -16,30 +16,30 @@ import (
 func TestLedgerAlone(t *testing.T) {
 	t.Parallel()
 	l := good().Ledger
-	reports := JudgeLedger(l, "")
+	reports := OfLedger(l, "")
 	if len(reports) != 2 || reports[0].Store != api.Redis || reports[0].Verdict != Vacuous || reports[1].Verdict != Exact {
-		t.Fatalf("JudgeLedger = %+v, want redis VACUOUS, sql EXACT", reports)
+		t.Fatalf("OfLedger = %+v, want redis VACUOUS, sql EXACT", reports)
 	}
 	if len(reports[1].Unchecked) == 0 {
-		t.Error("JudgeLedger does not say what it could not check")
+		t.Error("OfLedger does not say what it could not check")
 	}
 	if v := Overall(reports); v != Exact {
 		t.Errorf("Overall = %s, want EXACT: nothing was sold from the other store", v)
 	}
 	l.Initial[api.Etcd], l.Stock[api.Etcd] = 5, 5
-	if r := JudgeLedger(l, ""); len(r) != 3 || r[2].Store != api.Etcd || r[2].Verdict != Vacuous || Overall(r) != Exact {
-		t.Errorf("JudgeLedger with a third store = %+v, want etcd VACUOUS after the others, EXACT in all", r)
+	if r := OfLedger(l, ""); len(r) != 3 || r[2].Store != api.Etcd || r[2].Verdict != Vacuous || Overall(r) != Exact {
+		t.Errorf("OfLedger with a third store = %+v, want etcd VACUOUS after the others, EXACT in all", r)
 	}
 	delete(l.Initial, api.Etcd)
 	delete(l.Stock, api.Etcd)
 	l.Stock[api.Redis]--
-	if v := Overall(JudgeLedger(l, "")); v != Broken {
+	if v := Overall(OfLedger(l, "")); v != Broken {
 		t.Errorf("Overall with a unit gone from the other store = %s, want BROKEN", v)
 	}
 	delete(l.Stock, api.Redis)
 	delete(l.Initial, api.Redis)
 	l.Unavailable = map[api.Store]string{api.Redis: "down"}
-	if v := Overall(JudgeLedger(l, "")); v != Inconclusive {
+	if v := Overall(OfLedger(l, "")); v != Inconclusive {
 		t.Errorf("Overall with a store down = %s, want INCONCLUSIVE", v)
 	}
 }
@@ -47,8 +47,8 @@ func TestLedgerAlone(t *testing.T) {
 func TestLedgerWithNothing(t *testing.T) {
 	t.Parallel()
 	for name, l := range map[string]*api.Ledger{"none": nil, "empty": {ProductID: 101}} {
-		if got := JudgeLedger(l, "zh"); len(got) != 1 || got[0].Verdict != Inconclusive {
-			t.Errorf("JudgeLedger(%s) = %+v, want INCONCLUSIVE", name, got)
+		if got := OfLedger(l, "zh"); len(got) != 1 || got[0].Verdict != Inconclusive {
+			t.Errorf("OfLedger(%s) = %+v, want INCONCLUSIVE", name, got)
 		}
 	}
 	if v := Overall(nil); v != Vacuous {
@@ -203,9 +203,9 @@ func TestForeign(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := JudgeForeign(c.before, c.after, Input{History: c.history})
+			r := Foreign(c.before, c.after, Input{History: c.history})
 			if r.Verdict != c.verdict || r.Found != c.found || c.name == blameless && len(r.Violations) > 0 {
-				t.Errorf("JudgeForeign = %s %q, want %s %q\n%s", r.Verdict, r.Found, c.verdict, c.found, r.Text("en"))
+				t.Errorf("Foreign = %s %q, want %s %q\n%s", r.Verdict, r.Found, c.verdict, c.found, r.Text("en"))
 			}
 		})
 	}

@@ -202,7 +202,7 @@ func TestKeysAreOfSQL(t *testing.T) {
 		l.Orders = append(l.Orders, o)
 	}
 	l.Keys = []api.KeyRow{answer("k", 200, 0)}
-	for _, r := range JudgeLedger(l, "") {
+	for _, r := range OfLedger(l, "") {
 		if r.Verdict != Exact {
 			t.Error(r.Text("en"))
 		}
@@ -244,7 +244,7 @@ func TestForeignKeys(t *testing.T) {
 		"never answered, charged twice": {7, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"),
 			op(OK, 19, 25, 1, "", "i"), no}, Broken},
 	} {
-		if r := JudgeForeign(10, c.after, Input{History: c.ops}); r.Verdict != c.want {
+		if r := Foreign(10, c.after, Input{History: c.ops}); r.Verdict != c.want {
 			t.Errorf("%s: want %s, got %s", name, c.want, r.Text("en"))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // maxPrints is how many rows of each kind a [Tally] remembers: about a million.
 const maxPrints = 1 << 20
 
-// Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it
+// Tally judges one store of a product by the rules of [OfLedger], for a ledger that does not fit into memory: it
 // gets the rows one by one and keeps none. It remembers a hash of each id and key, up to maxPrints, and runs of units;
 // if that was not enough, Report.Unchecked says how many rows were not checked. It takes 36 MB at most: for a million
 // orders with a million keys.

@@ -54,7 +54,7 @@ func (f Foreign) newService(before map[int64]int64) service {
 		script: script{call: call, read: read, keyed: f.HasKey()},
 		ready:  func(ctx context.Context, p *Plan) error { return f.ready(ctx, p, before) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
-			return f.judgeAll(in, before[product], b)
+			return f.judge(in, before[product], b)
 		},
 	}
 	if f.Stock != (target.Source{}) {
@@ -101,8 +101,8 @@ func (f Foreign) Validate(p Plan) error {
 	return p.Validate()
 }
 
-// judgeAll judges a product that had so many units before the run.
-func (f Foreign) judgeAll(in judge.Input, before int64, b bookkeeping) judge.Report {
+// judge judges a product that had so many units before the run.
+func (f Foreign) judge(in judge.Input, before int64, b bookkeeping) judge.Report {
 	in = judge.Input{History: in.History, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
 		WantSoldOut: in.WantSoldOut}
 	var unread error
@@ -115,7 +115,7 @@ func (f Foreign) judgeAll(in judge.Input, before int64, b bookkeeping) judge.Rep
 		in.Store, in.Ledger, in.History = target.ForeignStore, b.ledger, target.Named(in.History, b.ledger.Orders)
 		return judge.Judge(in)
 	default:
-		return judge.JudgeForeign(before, b.ledger.Stock[target.ForeignStore], in)
+		return judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in)
 	}
 	return judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang, Missing: []string{text.ErrorIn(f.Lang, unread)}}
 }

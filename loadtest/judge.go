@@ -22,7 +22,7 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 	}
 	for _, product := range slices.Sorted(maps.Keys(histories)) {
 		book := books[product]
-		report := svc.judgeAll(judge.Input{
+		report := svc.judge(judge.Input{
 			Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Lang: svc.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,

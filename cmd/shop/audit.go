@@ -108,7 +108,7 @@ func judgeRunning(ctx context.Context, control *target.Shop, product int64, stor
 		case store != "":
 			return []judge.Report{judge.Judge(judge.Input{Store: store, Ledger: ledger, Lang: lang})}, nil
 		}
-		return judge.JudgeLedger(ledger, lang), nil
+		return judge.OfLedger(ledger, lang), nil
 	})
 	for i, r := range reports {
 		if err == nil && ledger.Released[r.Store] {
@@ -128,7 +128,7 @@ func withReservations(ctx context.Context, control *target.Shop, r judge.Report)
 			In(r.Lang))
 		return r
 	}
-	return r.With(judge.JudgeHolds(book, nil, r.Lang))
+	return r.With(judge.Holds(book, nil, r.Lang))
 }
 
 // write prints the reports: as JSON, or a paragraph each.

@@ -314,7 +314,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (judge.Report, error) {
 			s.ended = h.State
 		}
 	}
-	return judge.JudgeHolds(told, ops, "en").Report, nil
+	return judge.Holds(told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].

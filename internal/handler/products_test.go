@@ -273,7 +273,7 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 		if l.KeepKeysMS != keep.Milliseconds() {
 			t.Errorf("keys kept for %s: keep_keys_ms = %d", keep, l.KeepKeysMS)
 		}
-		if r := judge.Overall(judge.JudgeLedger(&l, "en")); r != want {
+		if r := judge.Overall(judge.OfLedger(&l, "en")); r != want {
 			t.Errorf("keys kept for %s: the ledger is %s, want %s", keep, r, want)
 		}
 	}

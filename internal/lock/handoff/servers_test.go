@@ -630,7 +630,7 @@ func TestEngineCanBeTakenAway(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = in
-		cmd.Env = append(os.Environ(), "REDIS_URL="+s.URL, "GOFLAGS=", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
@@ -640,7 +640,7 @@ func TestEngineCanBeTakenAway(t *testing.T) {
 	run(elsewhere, script, "locks", "example.com/locks") // from a directory of the user's
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), testkit.Read(t, "testdata/taken.go.txt"), 0o600))
 	want := "acquired: <nil>\na rival: lock: busy\nreleased: <nil> <nil>\n"
-	if got := run(dir, "go", "run", ".", s.Prefix+"taken"); got != want {
+	if got := run(dir, "go", "run", ".", s.URL, s.Prefix+"taken"); got != want {
 		t.Errorf("the program printed\n%swant\n%s", got, want)
 	}
 }
