@@ -97,7 +97,8 @@ var modules = map[string][]string{
 const inTests = "tests"
 
 // banned are packages of the standard library that a package must not import outside of its tests.
-var banned = map[string][]string{"internal/handler": {"database/sql"}}
+var banned = map[string][]string{"internal/handler": {"database/sql"}, "internal/handler/events": {"database/sql"},
+	"internal/handler/input": {"database/sql"}}
 
 // mayImportModule says whether a package may import what is not ours.
 func mayImportModule(dir, imported string, isTest bool) bool {
