@@ -56,11 +56,13 @@ var arrows = map[string][]string{
 	"internal/backend": {"internal/sqlite", "internal/store", "migrations", "say/redact", "say/text"},
 	"internal/guest":   {"internal/backend", "say/redact", "say/text", "stack"},
 	"internal/handler": {
-		"contract/api", "contract/ledger", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
-		"judge", "say/text",
+		"contract/api", "contract/ledger", "internal/handler/events", "internal/handler/input", "internal/idempotency",
+		"internal/shop", "internal/step", "internal/stock", "judge", "say/text",
 	},
-	"internal/idempotency": {"internal/lock"},
-	"internal/redisbatch":  {},
+	"internal/handler/events": {"contract/api", "contract/ledger", "internal/step"},
+	"internal/handler/input":  {"contract/api", "contract/ledger", "internal/shop", "internal/stock"},
+	"internal/idempotency":    {"internal/lock"},
+	"internal/redisbatch":     {},
 	"internal/replica": {
 		"contract/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/textbook", "internal/shop", "internal/shop/kafka", "internal/step",

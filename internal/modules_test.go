@@ -26,11 +26,11 @@ var modules = map[string][]string{
 	},
 	"console":    {"github.com/yuin/goldmark"},
 	"say/report": {"golang.org/x/term", "golang.org/x/text"},
-	"internal/handler": {
-		"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang",
-	}, // no client of a store or a lock
-	"internal/idempotency": {"github.com/redis/go-redis/v9"},
-	"internal/shop/kafka":  {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
+	// no client of a store or a lock
+	"internal/handler":       {"github.com/gin-gonic/gin", "github.com/prometheus/client_golang"},
+	"internal/handler/input": {"github.com/go-json-experiment/json"},
+	"internal/idempotency":   {"github.com/redis/go-redis/v9"},
+	"internal/shop/kafka":    {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
 	"internal/guest": {
 		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9",
 		"go.etcd.io/etcd/client/v3",
@@ -82,8 +82,8 @@ var modules = map[string][]string{
 
 	inTests: {
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp",
-		"github.com/alicebob/miniredis/v2", "github.com/getkin/kin-openapi", "github.com/go-sql-driver/mysql",
-		"github.com/go-zookeeper/zk",
+		"github.com/alicebob/miniredis/v2", "github.com/getkin/kin-openapi",
+		"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk",
 		"github.com/goccy/go-yaml", "github.com/google/go-cmp", "github.com/google/uuid", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm",
 		"github.com/twmb/franz-go/pkg/kmsg",
@@ -98,7 +98,8 @@ var modules = map[string][]string{
 const inTests = "tests"
 
 // banned are packages of the standard library that a package must not import outside of its tests.
-var banned = map[string][]string{"internal/handler": {"database/sql"}}
+var banned = map[string][]string{"internal/handler": {"database/sql"}, "internal/handler/events": {"database/sql"},
+	"internal/handler/input": {"database/sql"}}
 
 // mayImportModule says whether a package may import what is not ours.
 func mayImportModule(dir, imported string, isTest bool) bool {

@@ -21,7 +21,7 @@ var products = map[string]reading{
 	"console":               {3, 3_500},
 	"stack":                 {5, 9_000},
 	"internal/lock/handoff": {4, 5_900},
-	"internal/replica":      {23, 36_600},
+	"internal/replica":      {25, 36_600},
 	"loadtest":              {8, 12_900},
 }
 

@@ -62,7 +62,8 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 			return nil, err
 		}
 	}
-	return r, r.check()
+	err = r.check()
+	return r, err
 }
 
 // check returns the first mistake in the description for a service that somebody else runs; nil = none.

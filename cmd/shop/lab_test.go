@@ -93,7 +93,7 @@ func testThird(t *testing.T, shop, story string) {
 	testkit.Must(t, json.Unmarshal([]byte(story), &told))
 	s := &told.Worst.Schedule
 	second := *s.A
-	second.Server, second.Pattern, second.Nth, second.Cut = "sql", "START TRANSACTION", 1, "command" // no row is locked yet
+	second.Server, second.Pattern, second.Nth, second.Cut = "sql", "START TRANSACTION", 1, "command" // no lock yet
 	s.B = &second
 	// so that the story is printed
 	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
-	"lastitem/internal/handler"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/say/text"
@@ -223,7 +223,7 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 // accepted refuses requests that lastitem would only refuse: such a load is a flood of 400s. Another service has its
 // own limits.
 func (f *planFlags) accepted(p loadtest.Plan) error {
-	const most = handler.MaxWaitMS * time.Millisecond
+	const most = input.MaxWaitMS * time.Millisecond
 	switch {
 	case f.given("request") && p.Holding != loadtest.Holding{}:
 		return usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))

@@ -1,25 +1,31 @@
 package handler
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-)
 
-var (
-	errHost        = errors.New("handler: the shop is not served under this host name")
-	errCrossOrigin = errors.New("handler: sent by a page of another origin")
+	"lastitem/internal/handler/input"
 )
 
 // origins refuses requests that a browser sends for a page of another site (by Sec-Fetch-Site or Origin). Otherwise any
 // open page could buy from a local stack, since browsers send form posts across origins without asking the server.
 var origins = http.NewCrossOriginProtection()
 
+// tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows
+// which requests come from outside.
+const tokenRequired = "X-Token-Required"
+
+// door lets requests in.
+type door struct {
+	hosts []string // see Options.Hosts
+	admin *admin
+}
+
 // admit refuses requests before routing that no route may handle.
-func (h *Handler) admit(r *http.Request) error {
-	if !served(h.Hosts, r.Host) {
+func (d *door) admit(r *http.Request) error {
+	if !served(d.hosts, r.Host) {
 		return errHost
 	}
 	if origins.Check(r) != nil {
@@ -28,9 +34,18 @@ func (h *Handler) admit(r *http.Request) error {
 	// HTTP/1.0 has no Transfer-Encoding, so net/http drops the header and the chunked body: the shop would deduct one
 	// unit, whatever the body says. Therefore HTTP/1.0 must send a Content-Length.
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
-		return invalid("Content-Length", "is missing, and HTTP/1.0 has no other way to send a body")
+		return input.Invalid("Content-Length", "is missing, and HTTP/1.0 has no other way to send a body")
 	}
-	return h.guard(r)
+	return d.guard(r)
+}
+
+// guard requires the admin token if a proxy demands it for this path. A client that sends the header only restricts
+// itself.
+func (d *door) guard(r *http.Request) error {
+	if len(r.Header[tokenRequired]) == 0 {
+		return nil
+	}
+	return d.admin.authorize(r)
 }
 
 // served says whether requests may use a host name; without a list any is allowed. IP addresses, localhost and
@@ -49,11 +64,21 @@ func served(hosts []string, host string) bool {
 		slices.Contains(hosts, name)
 }
 
-// knownCoding says whether a body is not encoded: there is no Content-Encoding, or only identity.
-func knownCoding(header http.Header) bool {
-	return !slices.ContainsFunc(header["Content-Encoding"], func(coding string) bool {
-		return coding != "" && !strings.EqualFold(coding, "identity")
-	})
+// canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is
+// followed as a GET by many clients, and loses the deduction. It is r itself, or a copy without trailing slashes and
+// with GET for HEAD (the server knows from the original to send no body).
+func canonical(r *http.Request) *http.Request {
+	path, raw := withoutSlash(r)
+	if path == r.URL.Path && r.Method != http.MethodHead {
+		return r
+	}
+	c, u := r.WithContext(r.Context()), *r.URL
+	u.Path, u.RawPath = path, raw
+	c.URL = &u
+	if c.Method == http.MethodHead {
+		c.Method = http.MethodGet
+	}
+	return c
 }
 
 // withoutSlash returns the path of a request without trailing slashes. A slash written as %2F belongs to a name, and

@@ -36,42 +36,6 @@ func product(id int64, p shop.Product) api.Product {
 	return out
 }
 
-// page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be
-// read it gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
-func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
-	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
-	if first {
-		out.AsOf, out.KeepKeysMS = asOf.UTC(), b.KeepKeys().Milliseconds()
-		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
-	}
-	for name, f := range l.Facts {
-		store := api.Store(name)
-		for _, k := range f.Keys {
-			out.Keys = append(out.Keys, keyRow(k))
-		}
-		if !first {
-			continue
-		}
-		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
-		if f.Released {
-			if out.Released == nil {
-				out.Held, out.Restocked, out.Released = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]bool{}
-			}
-			out.Held[store], out.Restocked[store], out.Released[store] = f.Held, f.Restocked, true
-		}
-		if name == stock.Redis {
-			out.Segments = f.Segments
-		}
-	}
-	for store, err := range l.Unavailable {
-		out.Unavailable[api.Store(store)] = string(problemOf(err, "").Code)
-	}
-	slices.SortFunc(out.Keys, func(a, b api.KeyRow) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
-	})
-	return out
-}
-
 func keyRow(k ledger.KeyRow) api.KeyRow {
 	return api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(),
 		Mode: k.Mode}

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/events"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
@@ -30,19 +31,19 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 			return h.unknownMode(c, name)
 		}
 	}
-	d, err := readDeduction(c.Request, underlying(c), deductionFields)
-	if err == nil && d.experiment {
-		err = h.authorizeExperiment(c.Request)
+	d, err := input.ReadDeduction(c.Request, underlying(c), input.DeductionFields)
+	if err == nil && d.Experiment {
+		err = h.admin.experiment(c.Request)
 	}
 	if err != nil {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
-	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart}
+	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.Items, cart: d.Cart}
 	// The name is for the step stream, where somebody watching tells deductions apart by it; it is in no answer, because
 	// answers are stored and compared.
 	number := h.traces.Add(1)
 	trace := &step.Trace{
-		Request: api.RequestName(h.Replica, number), Mode: mode, ProductID: d.product,
+		Request: api.RequestName(h.Replica, number), Mode: mode, ProductID: d.Product,
 		RequestID: answeredID(c.Writer), TraceParent: traceParent(c.Request),
 	}
 	var begun time.Time
@@ -50,34 +51,23 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		begun = time.Now()
 	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
-		Items: d.items, Cart: d.cart, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold,
-		Key: d.key, Buyer: d.buyer, Answer: t.answer,
+		Items: d.Items, Cart: d.Cart, Store: d.Store, Wait: time.Duration(d.WaitMS) * time.Millisecond, Hold: d.Hold,
+		Key: d.Key, Buyer: d.Buyer, Answer: t.answer,
 	})
 	spans := trace.Spans()
 	c.Writer.Header()["Server-Timing"] = serverTiming(spans)
 	out := h.deducted(c, t, receipt, err)
-	if len(h.tap.list()) > 0 {
-		h.tap.done(finished{trace: trace, spans: spans, number: number, at: time.Now().UnixMicro(), code: out.code,
-			remaining: receipt.Remaining})
+	if h.tap.Watched() {
+		h.tap.Done(events.Answer{Trace: trace, Spans: spans, Number: number, At: time.Now().UnixMicro(), Code: out.code,
+			Remaining: receipt.Remaining})
 	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{
 			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code),
-			Store: string(d.store),
+			Store: string(d.Store),
 		})
 	}
 	return out
-}
-
-// authorizeExperiment refuses lease_ms, depth and hold_ms without the admin token: a client that may hold a lock for as
-// long as it likes, or lose it when it likes, can stop the shop, or have it oversell. The answer is 403, not 401: the
-// route needs no token, only these fields.
-func (h *Handler) authorizeExperiment(r *http.Request) error {
-	err := h.admin.authorize(r)
-	if errors.Is(err, errUnauthorized) || errors.Is(err, errNoAdminToken) {
-		return errExperiment
-	}
-	return err
 }
 
 // deducted answers with what came of a deduction.
@@ -201,12 +191,4 @@ func reentry(earlier []step.Span, s step.Span) bool {
 	return slices.ContainsFunc(earlier, func(outer step.Span) bool {
 		return outer.Key == s.Key && !outer.Locked.IsZero() && (outer.Released.IsZero() || outer.Released.After(s.Waiting))
 	})
-}
-
-// underlying is the server's own writer below gin's, which a body that is too large must reach to close its connection.
-func underlying(c *gin.Context) http.ResponseWriter {
-	if w, ok := c.Writer.(interface{ Unwrap() http.ResponseWriter }); ok {
-		return w.Unwrap()
-	}
-	return c.Writer
 }

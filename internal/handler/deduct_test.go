@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
@@ -238,7 +239,7 @@ func BenchmarkParts(b *testing.B) {
 			return nil
 		},
 		"decode": func() error {
-			_, err := readDeduction(request, nil, deductionFields)
+			_, err := input.ReadDeduction(request, nil, input.DeductionFields)
 			return err
 		},
 		"encode": func() error {
@@ -297,7 +298,7 @@ func TestRetryAfterOfAKeyInFlight(t *testing.T) {
 		w := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(w)
 		c.Request = httptest.NewRequest(http.MethodPost, "/deduct_stock/idempotent", nil)
-		(&Handler{Options: Options{Log: slog.New(slog.DiscardHandler)}}).fail(c,
+		(&answers{log: slog.New(slog.DiscardHandler)}).fail(c,
 			fmt.Errorf("wrapped: %w", &idempotency.InFlightError{Held: row.held, Left: row.left, Cause: stock.ErrLockBusy}))
 		if got := w.Header().Get("Retry-After"); w.Code != 409 || got != row.want {
 			t.Errorf("held for %s, %s left: %d, Retry-After %q, want 409 and %q", row.held, row.left, w.Code, got, row.want)

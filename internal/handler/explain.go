@@ -1,20 +1,9 @@
 package handler
 
 import (
-	"github.com/gin-gonic/gin"
-
 	"lastitem/contract/api"
 	"lastitem/say/text"
 )
-
-// explanation is the body of GET /problems/{code}, to which the type of each problem points.
-type explanation struct {
-	Code     api.Code     `json:"code"`
-	Status   int          `json:"status"`
-	Title    string       `json:"title"`
-	Happened api.Happened `json:"happened"`
-	Text     text.Text    `json:"text"`
-}
 
 // The reader of an error may have nothing but these texts: they say what happened to the stock, and what to do now.
 
@@ -68,15 +57,4 @@ var explanations = map[api.Code]text.Text{
 	api.OutcomeUnknown: text.Of("the write was sent and its answer was lost: it may have happened; repeat only with " +
 		"the same Idempotency-Key"),
 	api.Internal: text.Of("something unforeseen went wrong; the service has logged the cause"),
-}
-
-// explain serves GET /problems/{code}, in both languages at once: a link says nothing about the reader's language.
-func (h *Handler) explain(c *gin.Context) outcome {
-	code := api.Code(c.Param("code"))
-	said, ok := explanations[code]
-	if !ok {
-		return outcome{code: h.fail(c, errNotFound)}
-	}
-	f := api.Codes[code]
-	return h.send(c, explanation{Code: code, Status: f.Status, Title: f.Title, Happened: f.Happened, Text: said})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/handler/input"
 )
 
 // health is the body of /healthz and of a good /readyz.
@@ -26,7 +28,7 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 // all the time, and the health probes have already logged the state.
 func (h *Handler) readyz(c *gin.Context) outcome {
 	var exclude []string
-	if err := readQuery(c.Request, readinessFields, &exclude); err != nil {
+	if err := input.ReadQuery(c.Request, input.ReadinessFields, &exclude); err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	if h.draining.Load() {
@@ -43,4 +45,32 @@ func (h *Handler) readyz(c *gin.Context) outcome {
 		}
 	}
 	return h.send(c, health{"ready", h.Replica, out})
+}
+
+// scrape serves GET /metrics, in the format and the compression that the scraper asks for.
+func (h *Handler) scrape(c *gin.Context) outcome {
+	if !h.scrapes.try() {
+		return outcome{code: h.fail(c, errTooManyAnswers)}
+	}
+	defer h.scrapes.leave()
+	beQuick(c)
+	h.metrics.page(c)
+	return outcome{}
+}
+
+// events serves GET /events until the client leaves or the replica drains. It is there only with Options.Events, and
+// wants the admin token.
+func (h *Handler) events(c *gin.Context) outcome {
+	err := h.admin.authorize(c.Request)
+	if err == nil {
+		err = h.tap.Serve(c.Writer, c.Request, h.draining.Load)
+	}
+	switch {
+	case err == nil:
+	case c.Writer.Written():
+		h.metrics.cutOff.Inc()
+	default:
+		return outcome{code: h.fail(c, err)}
+	}
+	return outcome{}
 }

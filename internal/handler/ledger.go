@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,22 +10,32 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/judge"
 )
 
+// books reads the products' rows: so many readers at a time.
+type books struct {
+	*answers
+	Products
+	metrics *metrics
+	pages   gate // GET .../orders and .../ledger
+	audits  gate // GET .../audit
+}
+
 // orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete
 // list looks like leaked stock.
-func (h *Handler) orders(c *gin.Context) outcome {
-	body, l, err := h.books.readPage(c, false)
+func (b *books) orders(c *gin.Context) outcome {
+	body, l, err := b.readPage(c, false)
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: b.fail(c, err)}
 	}
 	for _, err := range l.Unavailable {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: b.fail(c, err)}
 	}
-	return h.send(c, api.Orders{
+	return b.send(c, api.Orders{
 		ProductID: body.ProductID, Initial: body.Initial, Stock: body.Stock, Totals: body.Totals, AsOf: body.AsOf,
 		Orders: body.Orders, NextCursor: body.NextCursor,
 	})
@@ -32,35 +43,28 @@ func (h *Handler) orders(c *gin.Context) outcome {
 
 // ledger serves GET /products/{id}/ledger, a page at a time: all rows that could be read, and the stores that could
 // not.
-func (h *Handler) ledger(c *gin.Context) outcome {
-	body, l, err := h.books.readPage(c, true)
+func (b *books) ledger(c *gin.Context) outcome {
+	body, l, err := b.readPage(c, true)
 	if err == nil {
-		err = h.down(c, l)
+		err = b.down(c, l)
 	}
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: b.fail(c, err)}
 	}
-	return h.send(c, body)
-}
-
-// books reads the products' rows: so many readers at a time.
-type books struct {
-	Products
-	pages  gate // GET .../orders and .../ledger
-	audits gate // GET .../audit
+	return b.send(c, body)
 }
 
 // readPage reads a page of the product in the path, and converts it to the API's form.
 func (b *books) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Ledger, err error) {
-	q := rows{limit: defaultLimit}
-	if err := readQuery(c.Request, rowsFields, &q); err != nil {
+	q := input.Rows{Limit: input.DefaultLimit}
+	if err := input.ReadQuery(c.Request, input.RowsFields, &q); err != nil {
 		return body, l, err
 	}
-	id, err := productID(c)
+	id, err := input.ProductID(c.Param("id"))
 	if err != nil {
 		return body, l, err
 	}
-	after, err := decodeCursor(id, q.cursor)
+	after, err := input.DecodeCursor(id, q.Cursor)
 	if err != nil {
 		return body, l, err
 	}
@@ -70,21 +74,57 @@ func (b *books) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Led
 	}
 	defer b.pages.leave()
 	asOf := time.Now()
-	if l, err = b.Page(ctx, id, shop.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
+	if l, err = b.Page(ctx, id, shop.Page{After: after, Limit: int(q.Limit), Keys: keys}); err != nil {
 		return body, l, err
 	}
 	body = b.page(id, l, after == nil, asOf)
-	body.NextCursor, err = encodeCursor(id, l.Next)
+	body.NextCursor, err = input.EncodeCursor(id, l.Next)
 	return body, l, err
 }
 
+// page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be
+// read it gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
+func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
+	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
+	if first {
+		out.AsOf, out.KeepKeysMS = asOf.UTC(), b.KeepKeys().Milliseconds()
+		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
+	}
+	for name, f := range l.Facts {
+		store := api.Store(name)
+		for _, k := range f.Keys {
+			out.Keys = append(out.Keys, keyRow(k))
+		}
+		if !first {
+			continue
+		}
+		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
+		if f.Released {
+			if out.Released == nil {
+				out.Held, out.Restocked, out.Released = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]bool{}
+			}
+			out.Held[store], out.Restocked[store], out.Released[store] = f.Held, f.Restocked, true
+		}
+		if name == stock.Redis {
+			out.Segments = f.Segments
+		}
+	}
+	for store, err := range l.Unavailable {
+		out.Unavailable[api.Store(store)] = string(problemOf(err, "").Code)
+	}
+	slices.SortFunc(out.Keys, func(a, b api.KeyRow) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
+	})
+	return out
+}
+
 // down fails if no store could be read. If only some could not, it logs their causes, and the body names them.
-func (h *Handler) down(c *gin.Context, l shop.Ledger) error {
+func (b *books) down(c *gin.Context, l shop.Ledger) error {
 	err := l.Down()
 	if err == nil || len(l.Facts) == 0 {
 		return err
 	}
-	h.report(c, problemOf(err, "").Code, err)
+	b.report(c, problemOf(err, "").Code, err)
 	return nil
 }
 
@@ -98,23 +138,23 @@ type audits struct {
 
 // audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged
 // inconclusive.
-func (h *Handler) audit(c *gin.Context) outcome {
+func (b *books) audit(c *gin.Context) outcome {
 	var lang string
-	if err := readQuery(c.Request, inquiryFields, &lang); err != nil {
-		return outcome{code: h.fail(c, err)}
+	if err := input.ReadQuery(c.Request, input.InquiryFields, &lang); err != nil {
+		return outcome{code: b.fail(c, err)}
 	}
-	id, err := productID(c)
+	id, err := input.ProductID(c.Param("id"))
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: b.fail(c, err)}
 	}
-	l, reports, err := h.books.settled(c.Request.Context(), id, lang)
+	l, reports, err := b.settled(c.Request.Context(), id, lang)
 	if err == nil {
-		err = h.down(c, l)
+		err = b.down(c, l)
 	}
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: b.fail(c, err)}
 	}
-	facts := h.books.page(id, l, true, time.Now())
+	facts := b.page(id, l, true, time.Now())
 	body := audits{ProductID: id}
 	for _, store := range api.Stores {
 		of := func(r judge.Report) bool { return r.Store == store }
@@ -125,8 +165,8 @@ func (h *Handler) audit(c *gin.Context) outcome {
 		}
 	}
 	body.Verdict = judge.Overall(body.Reports)
-	h.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
-	return h.send(c, body)
+	b.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
+	return b.send(c, body)
 }
 
 // settled judges each store of a product that may be being sold. If the request's time ends after a look, the last

@@ -53,9 +53,9 @@ type metrics struct {
 	inFlight prometheus.Gauge
 }
 
-// newMetrics registers everything in o.Registry, and starts to read o.Steps. It fails where another handler is
-// registered there already.
-func newMetrics(o Options) (*metrics, error) {
+// newMetrics registers everything, those of GET /events where it is served, and starts to read the steps. It fails
+// where another handler is registered there already.
+func newMetrics(r *prometheus.Registry, poolStats func() []Pool, events bool, steps *step.Stream) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_http_requests_total",
@@ -85,20 +85,20 @@ func newMetrics(o Options) (*metrics, error) {
 			Name: "shop_http_requests_in_flight", Help: "Requests being worked on.",
 		}),
 	}
-	err := errors.Join(register(o.Registry, m.requests, m.duration, m.wait, m.hold, m.replays, m.audits, m.inFlight,
+	err := errors.Join(register(r, m.requests, m.duration, m.wait, m.hold, m.replays, m.audits, m.inFlight,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
-	if o.PoolStats != nil {
-		err = errors.Join(err, o.Registry.Register(pools(o.PoolStats)))
+	if poolStats != nil {
+		err = errors.Join(err, r.Register(pools(poolStats)))
 	}
 	for _, v := range []judge.Verdict{judge.Exact, judge.Broken, judge.Inconclusive, judge.Vacuous} {
 		m.audits.WithLabelValues(string(v)) // at 0: a rate needs a first value
 	}
-	m.page = gin.WrapH(promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
-	if o.Events {
-		err = errors.Join(err, register(o.Registry, m.leftOut, m.cutOff))
+	m.page = gin.WrapH(promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
+	if events {
+		err = errors.Join(err, register(r, m.leftOut, m.cutOff))
 	}
-	if o.Steps != nil {
-		o.Steps.Subscribe(m.read)
+	if steps != nil {
+		steps.Subscribe(m.read)
 	}
 	return m, err
 }
@@ -151,17 +151,6 @@ func result(code api.Code) judge.Outcome {
 		return judge.Unknown
 	}
 	return judge.Declined
-}
-
-// scrape serves GET /metrics, in the format and the compression that the scraper asks for.
-func (h *Handler) scrape(c *gin.Context) outcome {
-	if !h.scrapes.try() {
-		return outcome{code: h.fail(c, errTooManyAnswers)}
-	}
-	defer h.scrapes.leave()
-	beQuick(c)
-	h.metrics.page(c)
-	return outcome{}
 }
 
 // pools collects the connection pools when a scraper asks, not while they are in use.

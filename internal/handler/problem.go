@@ -3,17 +3,11 @@ package handler
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"net/http"
-	"slices"
-	"strconv"
-
-	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
-	"lastitem/internal/idempotency"
+	"lastitem/internal/handler/events"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/stock"
 )
 
@@ -22,12 +16,12 @@ import (
 var (
 	errNotFound         = errors.New("handler: no such route")
 	errMethodNotAllowed = errors.New("handler: method not allowed")
-	errBodyTooLarge     = errors.New("handler: body too large")
-	errMediaType        = errors.New("handler: unsupported media type")
 	errNoAdminToken     = errors.New("handler: no admin token configured")
 	errUnauthorized     = errors.New("handler: wrong or missing bearer token")
 	errTooManyTokens    = errors.New("handler: too many wrong bearer tokens")
 	errExperiment       = errors.New("handler: an experiment with the lock without the admin token")
+	errHost             = errors.New("handler: the shop is not served under this host name")
+	errCrossOrigin      = errors.New("handler: sent by a page of another origin")
 	errDraining         = errors.New("handler: draining")
 	errNotReady         = errors.New("handler: not ready")
 	errPartlySet        = errors.New("handler: some stores may have been set")
@@ -74,14 +68,14 @@ var problems = []struct {
 	{err: errExperiment, code: api.Forbidden, detail: "lease_ms, depth and hold_ms are experiments with the lock: they " +
 		"need Authorization: Bearer with the admin token"},
 	{err: errMethodNotAllowed, code: api.MethodNotAllowed},
-	{err: errBodyTooLarge, code: api.BodyTooLarge},
-	{err: errMediaType, code: api.UnsupportedMediaType},
+	{err: input.ErrBodyTooLarge, code: api.BodyTooLarge},
+	{err: input.ErrMediaType, code: api.UnsupportedMediaType},
 
 	// No, for now. A code stands before those that its error may wrap as a cause.
 	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still accepted"},
 	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; " +
 		"nothing was deducted"},
-	{err: errTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
+	{err: events.ErrTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: errTooManyAnswers, code: api.RateLimited, detail: "too many clients read large answers at once, and slowly"},
 	{err: stock.ErrLimit, code: api.LimitReached},
@@ -170,80 +164,8 @@ func problemOf(err error, instance string) api.Problem {
 	return p
 }
 
-// fail answers with the problem of err, logs the cause, and returns the code. The body is what template renders for the
-// same error and path, plus the names of the request.
-func (h *Handler) fail(c *gin.Context, err error) api.Code {
-	p := problemOf(err, c.Request.URL.EscapedPath())
-	h.report(c, p.Code, err)
-	var busy *idempotency.InFlightError
-	if errors.As(err, &busy) && p.Code == api.InFlight {
-		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Again().Seconds()))))
-	}
-	return h.refuse(c, p)
-}
-
 // endedCode is the code of each state in which a reservation has ended.
 var endedCode = map[ledger.HoldState]api.Code{
 	ledger.Expired: api.ReservationExpired, ledger.Void: api.ReservationExpired,
 	ledger.Cancelled: api.ReservationCancelled, ledger.Confirmed: api.ReservationConfirmed,
 }
-
-// failHeld answers a hold with the problem of err. Units come back, so "sold out" is an answer for now.
-func (h *Handler) failHeld(c *gin.Context, err error) api.Code {
-	p := problemOf(err, c.Request.URL.EscapedPath())
-	if p.Code != api.SoldOut {
-		return h.fail(c, err)
-	}
-	p.Happened = api.NoForNow
-	return h.refuse(c, p)
-}
-
-// failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was
-// decided about it that is not known: the same confirm must be repeated first.
-func (h *Handler) failPaid(c *gin.Context, err error) api.Code {
-	p := problemOf(err, c.Request.URL.EscapedPath())
-	h.report(c, p.Code, err)
-	switch {
-	case p.Refund != "":
-	case p.Code == api.KeyMissing:
-		p.Refund, p.Detail = api.RefundUnknown, "the Idempotency-Key is missing: it is the payment's id"
-	case p.Code == api.UnknownReservation:
-		p.Refund = api.RefundYes
-	case p.Code == api.KeyReused:
-		p.Refund = api.RefundNo
-	default:
-		p.Refund = api.RefundUnknown
-	}
-	return h.refuse(c, p)
-}
-
-// unknownMode refuses a mode that there is not, and names the nearest one.
-func (h *Handler) unknownMode(c *gin.Context, name string) outcome {
-	p := problemOf(stock.ErrUnknownMode, c.Request.URL.EscapedPath())
-	if nearest := api.Nearest(name[:min(len(name), 64)], slices.Sorted(maps.Keys(h.known))); nearest != "" {
-		p.Detail += fmt.Sprintf("; did you mean %s?", nearest)
-	}
-	return outcome{code: h.refuse(c, p)}
-}
-
-// refuse writes a problem.
-func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
-	identify(&p, c.Writer, c.Request)
-	if p.Code == api.Unauthorized {
-		c.Writer.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	retryAfter(c, p.Status, p.Happened == api.NoForNow)
-	write(c, p.Status, typeProblem, encoded(p))
-	return p.Code
-}
-
-// retryAfter tells the client when to try again, where that can help.
-func retryAfter(c *gin.Context, status int, forNow bool) {
-	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || forNow
-	if again && c.Writer.Header()["Retry-After"] == nil {
-		c.Writer.Header()["Retry-After"] = retrySoon
-	}
-}
-
-// invalid is the refusal of one field.
-func invalid(field, why string) error { return &stock.InvalidError{Field: field, Why: why} }

@@ -20,6 +20,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
 )
@@ -145,7 +146,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 		ask(t, h, "GET", "/deduct_stock", ""),
 		ask(t, h, "POST", "/deduct_stock", "", "Origin", "https://evil.example"),
 		ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json"),
-		ask(t, h, "POST", "/deduct_stock", strings.Repeat(" ", maxBody+1), "Content-Type", "application/json"),
+		ask(t, h, "POST", "/deduct_stock", strings.Repeat(" ", input.MaxBody+1), "Content-Type", "application/json"),
 		ask(t, h, "POST", "/deduct_stock", "x", "Content-Type", "text/plain"),
 		ask(t, h, "POST", "/deduct_stock", ""),
 	} {

@@ -2,17 +2,14 @@ package handler
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
@@ -42,20 +39,20 @@ func (h *Handler) showMode(c *gin.Context) outcome {
 
 // product serves GET /products/{id}, with ?mode=rwlock under the read lock of that mode.
 func (h *Handler) product(c *gin.Context) outcome {
-	id, err := productID(c)
+	id, err := input.ProductID(c.Param("id"))
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	l, err := readLook(c.Request)
+	l, err := input.ReadLook(c.Request)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	if l.mode == "" {
+	if l.Mode == "" {
 		return h.sendProduct(c, id)
 	}
-	mode, wait := h.known[l.mode], time.Duration(l.waitMS)*time.Millisecond
+	mode, wait := h.known[l.Mode], time.Duration(l.WaitMS)*time.Millisecond
 	var p shop.Product
-	err = h.Shop.ReadLocked(c.Request.Context(), l.mode, id, wait, func(ctx context.Context) (err error) {
+	err = h.Shop.ReadLocked(c.Request.Context(), l.Mode, id, wait, func(ctx context.Context) (err error) {
 		p, err = h.Shop.Product(ctx, id)
 		return err
 	})
@@ -80,15 +77,15 @@ func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
 // another may have been set, or cannot be read back, the outcome is unknown: the request can be repeated as it is. The
 // token is checked before: see [Rights].
 func (h *Handler) setStock(c *gin.Context) outcome {
-	id, err := productID(c)
+	id, err := input.ProductID(c.Param("id"))
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	s, err := readStockLevel(c.Request, underlying(c))
+	s, err := input.ReadStockLevel(c.Request, underlying(c))
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	err = h.Shop.SetStock(c.Request.Context(), id, s.units, s.rules)
+	err = h.Shop.SetStock(c.Request.Context(), id, s.Units, s.Rules)
 	var p shop.Product
 	begun := err == nil || errors.Is(err, stock.ErrUnknown)
 	if err == nil {
@@ -104,48 +101,4 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 		return outcome{code: h.fail(c, err)}
 	}
 	return h.send(c, product(id, p))
-}
-
-// admin knows the admin token.
-type admin struct {
-	let     bool // there is one
-	token   [sha256.Size]byte
-	guesses bucket
-}
-
-// authorize compares the bearer token with the admin token, in a time that does not depend on either: it compares
-// hashes, which are of equal length, to the last byte. Without a token configured nobody is let in.
-func (a *admin) authorize(r *http.Request) error {
-	if !a.let {
-		return errNoAdminToken
-	}
-	given := r.Header["Authorization"]
-	if len(given) == 0 { // no guess
-		return errUnauthorized
-	}
-	if len(given) != 1 {
-		return a.wrong(time.Now())
-	}
-	scheme, token, _ := strings.Cut(given[0], " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	if subtle.ConstantTimeCompare(sum[:], a.token[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
-		return a.wrong(time.Now())
-	}
-	return nil
-}
-
-// wrong refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
-// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. So
-// this does not limit the guesses: nginx does, which knows the clients, by counting the requests of each that carry a
-// token. A replica without such a proxy in front needs a token that is too long to be guessed.
-func (a *admin) wrong(now time.Time) error {
-	if a.guesses.take(now) {
-		return errUnauthorized
-	}
-	return errTooManyTokens
-}
-
-// productID reads the product out of the path, by the rules of any other number.
-func productID(c *gin.Context) (int64, error) {
-	return value{kind: plain, text: c.Param("id")}.integer("id", 1, maxProduct)
 }

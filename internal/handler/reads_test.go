@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
@@ -303,7 +304,7 @@ func TestPageRefusesItsQuery(t *testing.T) {
 		"cursor=" + code(`{"p":101,"at":{"sql":{"o":"first","z":1}}}`): "cursor",
 		"cursor=" + code(`{"p":101,"at":{"sql":{"o":"first"}}}{}`):     "cursor",
 		"cursor=" + code(`{"p":101,"at":{"sql":{"o":1}}}`):             "cursor",
-		"cursor=" + strings.Repeat("A", maxCursor+1):                   "cursor",
+		"cursor=" + strings.Repeat("A", input.MaxCursor+1):             "cursor",
 	} {
 		for _, path := range []string{"/products/101/ledger", "/products/101/orders"} {
 			a := ask(t, h, "GET", path+"?"+query, "")

@@ -8,46 +8,57 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
+	"lastitem/internal/handler/events"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
+// reservations serves what holds units for buyers.
+type reservations struct {
+	*answers
+	shop    Reserving
+	metrics *metrics
+	tap     *events.Tap
+	pages   gate // that of books
+}
+
 // reserve serves POST /reserve_stock/{mode}: it holds units for a buyer.
-func (h *Handler) reserve(c *gin.Context) outcome {
-	mode := h.known[c.Param("mode")]
+func (r *reservations) reserve(c *gin.Context) outcome {
+	mode := r.known[c.Param("mode")]
 	if mode == "" {
-		return h.unknownMode(c, c.Param("mode"))
+		return r.unknownMode(c, c.Param("mode"))
 	}
-	in, err := readDeduction(c.Request, underlying(c), reservationFields)
+	in, err := input.ReadDeduction(c.Request, underlying(c), input.ReservationFields)
 	if err != nil {
-		return outcome{mode: mode, code: h.fail(c, err)}
+		return outcome{mode: mode, code: r.fail(c, err)}
 	}
 	held := func(hold ledger.Hold, left *int64) idempotency.Answer {
 		body := reservationOf(hold)
 		body.Remaining = left
 		return idempotency.Answer{Status: http.StatusCreated, Body: encoded(body)}
 	}
-	r, err := h.Shop.Reserve(c.Request.Context(), mode, stock.ReserveRequest{
-		Request: stock.Request{Items: in.items, Cart: in.cart, Wait: time.Duration(in.waitMS) * time.Millisecond, Key: in.key,
-			Buyer: in.buyer},
-		For: time.Duration(in.holdMS) * time.Millisecond, Held: held,
+	got, err := r.shop.Reserve(c.Request.Context(), mode, stock.ReserveRequest{
+		Request: stock.Request{Items: in.Items, Cart: in.Cart, Wait: time.Duration(in.WaitMS) * time.Millisecond, Key: in.Key,
+			Buyer: in.Buyer},
+		For: time.Duration(in.HoldMS) * time.Millisecond, Held: held,
 	})
 	if err != nil {
-		code := h.failHeld(c, err)
-		h.tap.doneHold(mode, in.product, finished{code: code, held: true})
+		code := r.failHeld(c, err)
+		r.tap.DoneHold(mode, in.Product, events.Answer{Code: code, Held: true})
 		return outcome{mode: mode, code: code}
 	}
-	a := r.Stored
+	a := got.Stored
 	if a == nil {
-		made := held(r.Hold, r.Remaining)
+		made := held(got.Hold, got.Remaining)
 		a = &made
 	}
-	if !r.Replayed {
-		h.tap.doneHold(mode, in.product, finished{held: true, remaining: r.Remaining})
+	if !got.Replayed {
+		r.tap.DoneHold(mode, in.Product, events.Answer{Held: true, Remaining: got.Remaining})
 	} else {
 		c.Writer.Header()[api.HeaderReplayed] = yes
-		h.metrics.replays.WithLabelValues(mode).Inc()
+		r.metrics.replays.WithLabelValues(mode).Inc()
 	}
 	if id := idIn(a.Body); id != "" {
 		c.Writer.Header().Set("Location", "/reservations/"+id)
@@ -57,108 +68,125 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 }
 
 // showReservation serves GET /reservations/{id}.
-func (h *Handler) showReservation(c *gin.Context) outcome {
-	hold, err := h.Shop.Reservation(c.Request.Context(), c.Param("id"))
-	return h.sendReservation(c, reservationOf(hold), err)
+func (r *reservations) showReservation(c *gin.Context) outcome {
+	hold, err := r.shop.Reservation(c.Request.Context(), c.Param("id"))
+	return r.sendReservation(c, reservationOf(hold), err)
 }
 
 // confirm serves POST /reservations/{id}/confirm. Every answer says whether the payment must go back.
-func (h *Handler) confirm(c *gin.Context) outcome {
-	payment, err := readKey(c.Request.Header)
+func (r *reservations) confirm(c *gin.Context) outcome {
+	payment, err := input.ReadKey(c.Request.Header)
 	if err == nil {
-		err = noBody(c)
+		err = input.ReadNothing(c.Request, underlying(c))
 	}
 	var e ledger.Ended
 	if err == nil {
-		e, err = h.Shop.Confirm(c.Request.Context(), c.Param("id"), payment)
+		e, err = r.shop.Confirm(c.Request.Context(), c.Param("id"), payment)
 	}
 	if err != nil {
-		return outcome{code: h.failPaid(c, err)}
+		return outcome{code: r.failPaid(c, err)}
 	}
 	body := reservationOf(e.Hold)
 	body.OrderID, body.Refund = e.OrderID, api.RefundNo
 	if e.Replay {
 		c.Writer.Header()[api.HeaderReplayed] = yes
 	}
-	return h.send(c, body)
-}
-
-// HoldEnded counts a reservation that has ended, however it did, for the readers of GET /events.
-func (h *Handler) HoldEnded(hold ledger.Hold) {
-	if len(h.tap.list()) > 0 && len(hold.Items) > 0 {
-		h.tap.doneHold(hold.Mode, hold.Items[0].ProductID, finished{end: hold.State})
-	}
+	return r.send(c, body)
 }
 
 // cancel serves POST /reservations/{id}/cancel.
-func (h *Handler) cancel(c *gin.Context) outcome {
-	err := noBody(c)
+func (r *reservations) cancel(c *gin.Context) outcome {
+	err := input.ReadNothing(c.Request, underlying(c))
 	var e ledger.Ended
 	if err == nil {
-		e, err = h.Shop.Cancel(c.Request.Context(), c.Param("id"))
+		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"))
 	}
-	return h.sendReservation(c, reservationOf(e.Hold), err)
+	return r.sendReservation(c, reservationOf(e.Hold), err)
 }
 
 // extend serves POST /reservations/{id}/extend.
-func (h *Handler) extend(c *gin.Context) outcome {
-	ms, err := readOnly(c, extensionFields)
+func (r *reservations) extend(c *gin.Context) outcome {
+	ms, err := input.ReadOnly(c.Request, underlying(c), input.ExtensionFields)
 	var e ledger.Ended
 	if err == nil {
-		e, err = h.Shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
+		e, err = r.shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
 	}
-	return h.sendReservation(c, reservationOf(e.Hold), err)
+	return r.sendReservation(c, reservationOf(e.Hold), err)
 }
 
 // giveBack serves POST /products/{id}/orders/{order_id}/return.
-func (h *Handler) giveBack(c *gin.Context) outcome {
-	id, err := productID(c)
+func (r *reservations) giveBack(c *gin.Context) outcome {
+	id, err := input.ProductID(c.Param("id"))
 	var restock bool
 	if err == nil {
-		restock, err = readOnly(c, returnFields)
+		restock, err = input.ReadOnly(c.Request, underlying(c), input.ReturnFields)
 	}
-	var r shop.Returned
+	var back shop.Returned
 	if err == nil {
-		r, err = h.Shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
+		back, err = r.shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
 	}
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: r.fail(c, err)}
 	}
-	return h.send(c, api.Returned{OrderID: c.Param("order_id"), ProductID: id, Quantity: r.Quantity, Restock: r.Restocked})
+	return r.send(c, api.Returned{OrderID: c.Param("order_id"), ProductID: id, Quantity: back.Quantity,
+		Restock: back.Restocked})
 }
 
 // reservations serves GET /products/{id}/reservations, a page at a time.
-func (h *Handler) reservations(c *gin.Context) outcome {
-	q := heldRows{store: stock.SQL}
-	err := readQuery(c.Request, heldRowsFields, &q)
+func (r *reservations) reservations(c *gin.Context) outcome {
+	q := input.HeldRows{Store: stock.SQL}
+	err := input.ReadQuery(c.Request, input.HeldRowsFields, &q)
 	var id int64
 	if err == nil {
-		id, err = productID(c)
+		id, err = input.ProductID(c.Param("id"))
 	}
 	if err == nil {
-		err = h.books.pages.enter(c.Request.Context())
+		err = r.pages.enter(c.Request.Context())
 	}
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: r.fail(c, err)}
 	}
-	defer h.books.pages.leave()
-	held, err := h.Shop.Reservations(c.Request.Context(), q.store, id, q.cursor)
+	defer r.pages.leave()
+	held, err := r.shop.Reservations(c.Request.Context(), q.Store, id, q.Cursor)
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: r.fail(c, err)}
 	}
-	return h.send(c, reservationsOf(id, q.store, held))
-}
-
-// noBody refuses fields where a path has none.
-func noBody(c *gin.Context) error {
-	in := decoder[struct{}]{fields: noFields, into: &struct{}{}}
-	return in.read(c.Request, underlying(c))
+	return r.send(c, reservationsOf(id, q.Store, held))
 }
 
 // sendReservation answers with a reservation, or the problem of err.
-func (h *Handler) sendReservation(c *gin.Context, body api.Reservation, err error) outcome {
+func (r *reservations) sendReservation(c *gin.Context, body api.Reservation, err error) outcome {
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return outcome{code: r.fail(c, err)}
 	}
-	return h.send(c, body)
+	return r.send(c, body)
+}
+
+// failHeld answers a hold with the problem of err. Units come back, so "sold out" is an answer for now.
+func (r *reservations) failHeld(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	if p.Code != api.SoldOut {
+		return r.fail(c, err)
+	}
+	p.Happened = api.NoForNow
+	return r.refuse(c, p)
+}
+
+// failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was
+// decided about it that is not known: the same confirm must be repeated first.
+func (r *reservations) failPaid(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	r.report(c, p.Code, err)
+	switch {
+	case p.Refund != "":
+	case p.Code == api.KeyMissing:
+		p.Refund, p.Detail = api.RefundUnknown, "the Idempotency-Key is missing: it is the payment's id"
+	case p.Code == api.UnknownReservation:
+		p.Refund = api.RefundYes
+	case p.Code == api.KeyReused:
+		p.Refund = api.RefundNo
+	default:
+		p.Refund = api.RefundUnknown
+	}
+	return r.refuse(c, p)
 }

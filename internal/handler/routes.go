@@ -1,37 +1,88 @@
 package handler
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/events"
+	"lastitem/internal/handler/input"
+	"lastitem/internal/stock"
 	"lastitem/say/text"
 )
-
-// tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows
-// which requests come from outside.
-const tokenRequired = "X-Token-Required"
 
 // unmatched labels what no route serves; the path itself would make a metric label per typing error.
 const unmatched = "unmatched"
 
-// outcome is what became of a request, for the metrics.
-type outcome struct {
-	mode string   // "" where there is none, or none that is known
-	code api.Code // "" = ok
+// New builds the handler. It fails where an option is missing or names something that is not there.
+//
+// gin's debug output is switched off on the way: its mode is a variable of the whole process, there is no local one.
+func New(o Options) (*Handler, error) {
+	if o.Shop == nil {
+		return nil, errors.New("handler: no shop")
+	}
+	if o.Replica == "" {
+		return nil, errors.New("handler: no name for this replica")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	o.AdminToken = strings.TrimSpace(o.AdminToken)
+	a := &answers{log: o.Log, known: map[string]string{}, large: newGate(maxLarge, 0)}
+	for _, s := range o.Shop.Modes() {
+		a.known[s.Mode.Name] = s.Mode.Name
+	}
+	if _, ok := a.known[o.DefaultMode]; !ok {
+		return nil, fmt.Errorf("handler: default mode: %w: %q", stock.ErrUnknownMode, o.DefaultMode)
+	}
+	m, err := newMetrics(o.Registry, o.PoolStats, o.Events, o.Steps)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{
+		Options: o, answers: a, replica: []string{o.Replica}, metrics: m, scrapes: newGate(maxScrapes, 0),
+		admin: admin{let: o.AdminToken != "", token: sha256.Sum256([]byte(o.AdminToken))},
+		tap:   events.Tap{Replica: o.Replica, Steps: o.Steps, LeftOut: m.leftOut.Add},
+		books: books{a, o.Shop, m, newGate(maxPages, pagePatience), newGate(maxAudits, auditPatience)},
+	}
+	h.door = door{o.Hosts, &h.admin}
+	h.holds = reservations{a, o.Shop, m, &h.tap, h.books.pages}
+	h.route()
+	return h, nil
 }
 
-// An endpoint answers a request completely and says what became of it.
-type endpoint func(c *gin.Context) outcome
+// route builds the engine from the table.
+func (h *Handler) route() {
+	if gin.IsDebugging() {
+		gin.SetMode(gin.ReleaseMode)
+	}
+	h.engine = gin.New()
+	h.engine.HandleMethodNotAllowed = true
+	h.engine.RedirectTrailingSlash = false // a redirected POST may come back as a GET; ServeHTTP takes the slash away
+	h.engine.ForwardedByClientIP = false
+	for _, r := range h.table() {
+		h.engine.Handle(r.method, ginPath(r.path), h.run(r.path, h.guarded(r)))
+	}
+	h.engine.NoRoute(h.run(unmatched, h.notFound))
+	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))
+}
+
+// ginPath writes the path of a route, /modes/{mode}, as gin does: /modes/:mode.
+func ginPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}
 
 // route is one line of the contract's table. The path is written as the contract and the OpenAPI document write it,
 // "/modes/{mode}", and labels the metrics like that; does is its line in the index.
@@ -56,20 +107,20 @@ func (h *Handler) contract() []route {
 	return []route{
 		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, text.Of("deduct stock by one mode")},
 		{http.MethodPost, "/deduct_stock", h.deduct, text.Of("deduct stock by the default mode")},
-		{http.MethodPost, "/reserve_stock/{mode}", h.reserve, text.Of("hold units for a buyer by one mode")},
-		{http.MethodGet, "/reservations/{id}", h.bare(h.showReservation), text.Of("one reservation")},
-		{http.MethodPost, "/reservations/{id}/confirm", h.confirm, text.Of("paid: make an order of a reservation")},
-		{http.MethodPost, "/reservations/{id}/extend", h.extend, text.Of("move the deadline of a reservation, once")},
-		{http.MethodPost, "/reservations/{id}/cancel", h.cancel, text.Of("give the units of a reservation back")},
+		{http.MethodPost, "/reserve_stock/{mode}", h.holds.reserve, text.Of("hold units for a buyer by one mode")},
+		{http.MethodGet, "/reservations/{id}", h.bare(h.holds.showReservation), text.Of("one reservation")},
+		{http.MethodPost, "/reservations/{id}/confirm", h.holds.confirm, text.Of("paid: make an order of a reservation")},
+		{http.MethodPost, "/reservations/{id}/extend", h.holds.extend, text.Of("move the deadline of a reservation, once")},
+		{http.MethodPost, "/reservations/{id}/cancel", h.holds.cancel, text.Of("give the units of a reservation back")},
 		{http.MethodGet, "/modes", h.bare(h.listModes), text.Of("every mode, with what it claims")},
 		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), text.Of("one mode, with its essay")},
 		{http.MethodGet, "/products/{id}", h.product, text.Of("stock in every store")},
 		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
-		{http.MethodGet, "/products/{id}/orders", h.orders, text.Of("the order rows, in pages")},
-		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.giveBack, text.Of("take an order back (admin)")},
-		{http.MethodGet, "/products/{id}/reservations", h.reservations, text.Of("the reservations, in pages (admin)")},
-		{http.MethodGet, "/products/{id}/ledger", h.ledger, text.Of("the raw facts that a judge needs, in pages")},
-		{http.MethodGet, "/products/{id}/audit", h.audit, text.Of("the verdict")},
+		{http.MethodGet, "/products/{id}/orders", h.books.orders, text.Of("the order rows, in pages")},
+		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.holds.giveBack, text.Of("take an order back (admin)")},
+		{http.MethodGet, "/products/{id}/reservations", h.holds.reservations, text.Of("the reservations, in pages (admin)")},
+		{http.MethodGet, "/products/{id}/ledger", h.books.ledger, text.Of("the raw facts that a judge needs, in pages")},
+		{http.MethodGet, "/products/{id}/audit", h.books.audit, text.Of("the verdict")},
 		{http.MethodGet, "/problems/{code}", h.explain, text.Of("what an error code means")},
 		{http.MethodGet, "/openapi.json", h.openAPI, text.Of("this contract, OpenAPI 3.1")},
 		{http.MethodGet, "/metrics", h.scrape, text.Of("Prometheus metrics")},
@@ -121,64 +172,11 @@ func (h *Handler) guarded(r route) endpoint {
 // for the first two.
 func (h *Handler) bare(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
-		if err := readQuery(c.Request, noFields, nil); err != nil {
+		if err := input.ReadQuery(c.Request, input.NoFields, nil); err != nil {
 			return outcome{code: h.fail(c, err)}
 		}
 		return serve(c)
 	}
-}
-
-// run puts around an endpoint what all of them need: metrics, the sampled log, and an answer where it panics. It stands
-// in for a chain of middleware: one frame and one deferred call per request, and what to count is a result instead of a
-// value looked up in a map.
-func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		start, out := time.Now(), outcome{code: api.Internal} // unless serve returns: then it panicked
-		h.metrics.inFlight.Inc()
-		defer func() {
-			h.metrics.inFlight.Dec()
-			h.metrics.observe(path, out, time.Since(start))
-			h.rescue(c, recover())
-			h.sample(c, out, start)
-		}()
-		if err := h.admit(c.Request); err != nil {
-			out = outcome{code: h.fail(c, err)}
-			return
-		}
-		out = serve(c)
-	}
-}
-
-// guard requires the admin token if a proxy demands it for this path. A client that sends the header only restricts
-// itself.
-func (h *Handler) guard(r *http.Request) error {
-	if len(r.Header[tokenRequired]) == 0 {
-		return nil
-	}
-	return h.admin.authorize(r)
-}
-
-// rescue answers for an endpoint that panicked. Where an answer has begun the connection is cut instead: half a body
-// must not look like a whole one.
-func (h *Handler) rescue(c *gin.Context, reason any) {
-	if reason == nil {
-		return
-	}
-	if err, ok := reason.(error); c.Writer.Written() || ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(http.ErrAbortHandler) // the server closes the connection, and logs nothing
-	}
-	h.fail(c, fmt.Errorf("handler: panic: %v\n%s", reason, debug.Stack()))
-}
-
-// sample logs each n-th request where it was asked for.
-func (h *Handler) sample(c *gin.Context, out outcome, start time.Time) {
-	if h.LogEvery == 0 || h.requests.Add(1)%h.LogEvery != 0 {
-		return
-	}
-	h.Log.LogAttrs(c.Request.Context(), slog.LevelDebug, "request", append(names(c.Writer, c.Request),
-		slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path),
-		slog.Int("status", c.Writer.Status()),
-		slog.String("mode", out.mode), slog.Any("code", out.code), slog.Duration("took", time.Since(start)))...)
 }
 
 // notFound answers for paths that no route has.
@@ -214,7 +212,7 @@ var plainHost = regexp.MustCompile(`^[\w.-]+(:\d+)?$|^\[[0-9a-fA-F:.]+\](:\d+)?$
 func (h *Handler) index(c *gin.Context) outcome {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lastitem, replica %s\n\n", h.Replica)
-	for _, r := range h.routes {
+	for _, r := range h.table() {
 		fmt.Fprintf(&b, "%-5s %-24s %s · %s\n", r.method, r.path, r.does.En, r.does.Zh)
 	}
 	host := c.Request.Host

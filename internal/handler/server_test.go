@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/internal/handler/input"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
@@ -73,7 +74,8 @@ func TestHugeBody(t *testing.T) {
 			t.Errorf("%s: %d, connection closed %t, %s", name, res.StatusCode, res.Close, answered)
 		}
 	}
-	res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, strings.NewReader("{}"+strings.Repeat(" ", maxBody-2)))
+	res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType,
+		strings.NewReader("{}"+strings.Repeat(" ", input.MaxBody-2)))
 	testkit.Must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Recorder keeps the calls of its proxies. It leaves out commands that make connections or keep them alive. The commands
-// of a transaction are calls of their own. The beginning of a Redis subscription and its messages are kept too. The zero
-// value is ready. It is safe for concurrent use.
+// Recorder keeps the calls of its proxies. It leaves out commands that make connections or keep them alive. The
+// commands of a transaction are calls of their own. The beginning of a Redis subscription and its messages are kept
+// too. The zero value is ready. It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
 	calls []*Call

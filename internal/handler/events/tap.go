@@ -1,4 +1,6 @@
-package handler
+// Package events tells the readers of GET /events what a replica has answered. Start with [Tap], to which the handler
+// gives what it has finished; stream.go is what a reader is sent.
+package events
 
 import (
 	"slices"
@@ -11,11 +13,12 @@ import (
 	"lastitem/internal/step"
 )
 
-// tap hands finished deductions to the watchers of GET /events. Without a watcher it costs one atomic load per request.
+// Tap hands finished deductions to the watchers of GET /events. Without a watcher it costs one atomic load per request.
 // A watcher that does not read costs its buffer, and nothing more.
-type tap struct {
-	replica string
-	steps   *step.Stream
+type Tap struct {
+	Replica string                // names this process in the events
+	Steps   *step.Stream          // keeps steps while somebody watches; nil = there are none
+	LeftOut func(answers float64) // is told what a slow reader was not sent
 
 	mu       sync.Mutex
 	watchers atomic.Pointer[[]*watcher] // never changed in place
@@ -32,8 +35,8 @@ type watcher struct {
 }
 
 const (
-	// maxWatchers is how many may watch one replica: a console, and a few people with curl.
-	maxWatchers = 4
+	// MaxWatchers is how many may watch one replica: a console, and a few people with curl.
+	MaxWatchers = 4
 	// maxSections bounds the critical sections that wait for a slow reader, and maxAnswers the counts of answers: together
 	// below 2 MB.
 	maxSections = 16 << 10
@@ -44,36 +47,36 @@ const (
 	lookBack = 16
 )
 
-// finished is a deduction that has been answered.
-type finished struct {
-	trace     *step.Trace
-	spans     []step.Span
-	number    int64 // of the request
-	at        int64 // when it was answered, in microseconds since 1970
-	code      api.Code
-	held      bool // see api.Answers
-	end       ledger.HoldState
-	remaining *int64
+// Answer is a deduction, a hold or its end that has been answered.
+type Answer struct {
+	Trace     *step.Trace
+	Spans     []step.Span
+	Number    int64 // of the request
+	At        int64 // when it was answered, in microseconds since 1970
+	Code      api.Code
+	Held      bool // see api.Answers
+	End       ledger.HoldState
+	Remaining *int64
 }
 
 // watch adds a watcher; nil if there are enough of them.
-func (t *tap) watch() *watcher {
+func (t *Tap) watch() *watcher {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.list()
-	if len(all) >= maxWatchers {
+	if len(all) >= MaxWatchers {
 		return nil
 	}
 	w := &watcher{}
 	t.set(append(slices.Clone(all), w))
-	if t.unnote == nil && t.steps != nil {
-		t.unnote = t.steps.Keep()
+	if t.unnote == nil && t.Steps != nil {
+		t.unnote = t.Steps.Keep()
 	}
 	return w
 }
 
 // leave removes a watcher.
-func (t *tap) leave(w *watcher) {
+func (t *Tap) leave(w *watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(t.list()), func(x *watcher) bool { return x == w })
@@ -84,31 +87,34 @@ func (t *tap) leave(w *watcher) {
 	}
 }
 
-func (t *tap) set(all []*watcher) { t.watchers.Store(&all) }
+// Watched says whether anybody watches.
+func (t *Tap) Watched() bool { return len(t.list()) > 0 }
 
-func (t *tap) list() []*watcher {
+func (t *Tap) set(all []*watcher) { t.watchers.Store(&all) }
+
+func (t *Tap) list() []*watcher {
 	if all := t.watchers.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// doneHold counts a hold, or its end, for the watchers. It has no critical section and no steps.
-func (t *tap) doneHold(mode string, product int64, f finished) {
-	f.at = time.Now().UnixMicro()
+// DoneHold counts a hold, or its end, for the watchers. It has no critical section and no steps.
+func (t *Tap) DoneHold(mode string, product int64, f Answer) {
+	f.At = time.Now().UnixMicro()
 	for _, w := range t.list() {
-		f.trace = &step.Trace{Mode: mode, ProductID: product}
+		f.Trace = &step.Trace{Mode: mode, ProductID: product}
 		w.mu.Lock()
 		w.count(f, api.Section{})
 		w.mu.Unlock()
 	}
 }
 
-// done gives a deduction to the watchers.
-func (t *tap) done(f finished) {
+// Done gives a deduction to the watchers.
+func (t *Tap) Done(f Answer) {
 	var few [16]step.Passed // on the stack
-	passed := f.trace.AppendPassed(few[:0])
-	section, has := sectionOf(passed, f.spans)
+	passed := f.Trace.AppendPassed(few[:0])
+	section, has := sectionOf(passed, f.Spans)
 	for _, w := range t.list() {
 		w.mu.Lock()
 		w.count(f, section)
@@ -123,14 +129,14 @@ func (t *tap) done(f finished) {
 }
 
 // count counts an answer. The caller holds w.mu.
-func (w *watcher) count(f finished, s api.Section) {
+func (w *watcher) count(f Answer, s api.Section) {
 	a := w.answers(f)
 	if a == nil {
 		w.next.LeftOut++
 		return
 	}
-	if a.Count++; f.remaining != nil {
-		a.Remaining = f.remaining
+	if a.Count++; f.Remaining != nil {
+		a.Remaining = f.Remaining
 	}
 	if s.Key != "" {
 		a.Locks, a.Wait, a.Hold, a.Longest = a.Locks+1, a.Wait+s.Wait, a.Hold+s.Hold, max(a.Longest, s.Wait)
@@ -138,26 +144,26 @@ func (w *watcher) count(f finished, s api.Section) {
 }
 
 // answers finds the count to which an answer belongs, or begins one; nil if there are too many.
-func (w *watcher) answers(f finished) *api.Answers {
+func (w *watcher) answers(f Answer) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		alike := a.Code == f.code && a.Held == f.held && a.End == string(f.end) && a.ProductID == f.trace.ProductID &&
-			a.Mode == f.trace.Mode
-		if alike && f.at-a.At < api.AnswersWithin {
+		alike := a.Code == f.Code && a.Held == f.Held && a.End == string(f.End) && a.ProductID == f.Trace.ProductID &&
+			a.Mode == f.Trace.Mode
+		if alike && f.At-a.At < api.AnswersWithin {
 			return a
 		}
 	}
 	if len(all) >= maxAnswers {
 		return nil
 	}
-	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code,
-		Held: f.held, End: string(f.end), At: f.at})
+	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.Trace.Mode, ProductID: f.Trace.ProductID, Code: f.Code,
+		Held: f.Held, End: string(f.End), At: f.At})
 	return &w.next.Answers[len(all)]
 }
 
 // keep keeps a critical section. The caller holds w.mu.
-func (w *watcher) keep(f finished, s api.Section) {
+func (w *watcher) keep(f Answer, s api.Section) {
 	if w.kept >= maxSections {
 		w.next.LeftOut++
 		return
@@ -166,24 +172,24 @@ func (w *watcher) keep(f finished, s api.Section) {
 	all := w.next.Sections
 	i, oldest := len(all)-1, max(0, len(all)-lookBack)
 	for ; i >= oldest; i-- {
-		if x := &all[i]; x.Key == s.Key && x.ProductID == f.trace.ProductID && x.Mode == f.trace.Mode {
+		if x := &all[i]; x.Key == s.Key && x.ProductID == f.Trace.ProductID && x.Mode == f.Trace.Mode {
 			break
 		}
 	}
 	if i < oldest {
-		i, all = len(all), append(all, api.Sections{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Key: s.Key,
+		i, all = len(all), append(all, api.Sections{Mode: f.Trace.Mode, ProductID: f.Trace.ProductID, Key: s.Key,
 			From: s.Begin})
 	}
-	all[i].Rows = append(all[i].Rows, f.number, s.Begin-all[i].From, s.End-s.Begin)
+	all[i].Rows = append(all[i].Rows, f.Number, s.Begin-all[i].From, s.End-s.Begin)
 	w.next.Sections = all
 }
 
 // report returns a deduction with its steps.
-func (t *tap) report(f finished, passed []step.Passed, s api.Section, has bool) api.Finished {
+func (t *Tap) report(f Answer, passed []step.Passed, s api.Section, has bool) api.Finished {
 	r := api.Finished{
-		Request: api.RequestName(t.replica, f.number), Mode: f.trace.Mode, ProductID: f.trace.ProductID, At: f.at,
-		Code:      f.code,
-		Remaining: f.remaining, Steps: make([]api.StepAt, len(passed)),
+		Request: api.RequestName(t.Replica, f.Number), Mode: f.Trace.Mode, ProductID: f.Trace.ProductID, At: f.At,
+		Code:      f.Code,
+		Remaining: f.Remaining, Steps: make([]api.StepAt, len(passed)),
 	}
 	if has {
 		r.Section = &s

@@ -1,4 +1,4 @@
-package handler
+package input
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"lastitem/internal/stock"
 )
 
 // value is one value as it was written.
@@ -35,7 +37,7 @@ func (v value) each(take func(name string, v value) error) error {
 	next := func() (value, error) {
 		raw, err := dec.ReadValue()
 		if err != nil {
-			return value{}, invalid("body", "is not one JSON value: malformed") // encoding/json read it
+			return value{}, Invalid("body", "is not one JSON value: malformed") // encoding/json read it
 		}
 		end := int(dec.InputOffset())
 		return value{kind: raw.Kind(), text: v.text[end-len(raw) : end]}, nil
@@ -74,7 +76,7 @@ func (v value) string() string {
 // word reads a text.
 func (v value) word(field string) (string, error) {
 	if v.kind != plain && v.kind != '"' {
-		return "", invalid(field, "must be a string, not "+kindNames[v.kind])
+		return "", Invalid(field, "must be a string, not "+kindNames[v.kind])
 	}
 	return v.string(), nil
 }
@@ -84,14 +86,14 @@ func (v value) yes(field string) (bool, error) {
 	if (v.kind == plain || v.kind == 't' || v.kind == 'f') && (v.text == "true" || v.text == "false") {
 		return v.text == "true", nil
 	}
-	return false, invalid(field, "must be true or false")
+	return false, Invalid(field, "must be true or false")
 }
 
 // integer reads a whole number between low and high, both allowed.
 func (v value) integer(field string, low, high int64) (int64, error) {
 	n, exact, err := v.whole(field)
 	if err == nil && (!exact || n < low || n > high) {
-		return 0, invalid(field, fmt.Sprintf("must be between %d and %d", low, high))
+		return 0, Invalid(field, fmt.Sprintf("must be between %d and %d", low, high))
 	}
 	return n, err
 }
@@ -100,11 +102,11 @@ func (v value) integer(field string, low, high int64) (int64, error) {
 func (v value) whole(field string) (n int64, exact bool, err error) {
 	switch {
 	case v.kind == plain && v.text == "":
-		return 0, false, invalid(field, "is empty")
+		return 0, false, Invalid(field, "is empty")
 	case v.kind != plain && v.kind != '0':
-		return 0, false, invalid(field, "must be a number, not "+kindNames[v.kind])
+		return 0, false, Invalid(field, "must be a number, not "+kindNames[v.kind])
 	case !isInteger(v.text):
-		return 0, false, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading "+
+		return 0, false, Invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading "+
 			"zeros")
 	}
 	n, err = strconv.ParseInt(v.text, 10, 64)
@@ -117,3 +119,6 @@ func isInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return digits != "" && (digits[0] != '0' || text == "0") && strings.Trim(digits, "0123456789") == ""
 }
+
+// Invalid is the refusal of one field.
+func Invalid(field, why string) error { return &stock.InvalidError{Field: field, Why: why} }

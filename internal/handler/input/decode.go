@@ -1,4 +1,6 @@
-package handler
+// Package input reads requests strictly: bytes in, values or the refusal of a field out. Start with decode.go for the
+// rules; fields.go has all fields, and inputs.go reads what a path takes.
+package input
 
 import (
 	"bytes"
@@ -8,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,20 +30,20 @@ import (
 // What happens to a field: read splits the bytes into names and values, set finds the name in the table of fields.go
 // and refuses a field that was given before, take checks the value.
 
-// maxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
-const maxBody = 64 << 10
+// MaxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
+const MaxBody = 64 << 10
 
 // maxEcho is how much of an unknown field's name is repeated to the client, in bytes.
 const maxEcho = 64
 
-// fields are the fields that an input may have, of type T when it is read.
-type fields[T any] []struct {
+// Fields are the fields that an input may have, of type T when it is read.
+type Fields[T any] []struct {
 	name string
 	take func(into *T, name string, v value) error // checks and keeps a value
 }
 
-// names returns the names of the fields.
-func (f fields[T]) names() []string {
+// Names returns the names of the fields.
+func (f Fields[T]) Names() []string {
 	names := make([]string, len(f))
 	for i := range f {
 		names[i] = f[i].name
@@ -49,7 +52,7 @@ func (f fields[T]) names() []string {
 }
 
 // index returns where a field is in the table, -1 = there is none of that name.
-func (f fields[T]) index(name string) int {
+func (f Fields[T]) index(name string) int {
 	for i := range f {
 		if f[i].name == name {
 			return i
@@ -82,7 +85,7 @@ func filled[T any](keep func(*T, string)) func(*T, string, value) error {
 	return func(into *T, name string, v value) error {
 		text, err := v.word(name)
 		if err == nil && text == "" {
-			err = invalid(name, "is empty")
+			err = Invalid(name, "is empty")
 		}
 		keep(into, text)
 		return err
@@ -93,7 +96,7 @@ func filled[T any](keep func(*T, string)) func(*T, string, value) error {
 // fields, and a second value for any field, wherever it stands: one decoder goes over the query and the body of a
 // request.
 type decoder[T any] struct {
-	fields[T]
+	Fields[T]
 	into *T
 	seen uint64 // a bit per field
 }
@@ -102,13 +105,13 @@ type decoder[T any] struct {
 func (d *decoder[T]) set(name string, v value) error {
 	i := d.index(name)
 	if i < 0 {
-		return invalid(echo(name), unknownField(d.names()))
+		return Invalid(echo(name), unknownField(d.Names()))
 	}
 	if d.seen>>i&1 == 1 {
-		return invalid(name, "given twice")
+		return Invalid(name, "given twice")
 	}
 	d.seen |= 1 << i
-	return d.fields[i].take(d.into, name, v)
+	return d.Fields[i].take(d.into, name, v)
 }
 
 // unknownField says which fields there are instead.
@@ -141,29 +144,29 @@ func (d *decoder[T]) read(r *http.Request, w http.ResponseWriter) error {
 	return d.json(body)
 }
 
-// readBody reads at most maxBody bytes; no body at all is fine. A body that is announced as longer is refused unread,
-// so that a client that waits for "100 Continue" need not send it. Beyond maxBody the server closes the connection
+// readBody reads at most MaxBody bytes; no body at all is fine. A body that is announced as longer is refused unread,
+// so that a client that waits for "100 Continue" need not send it. Beyond MaxBody the server closes the connection
 // after the answer rather than read on.
 func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	if r.ContentLength > maxBody {
-		return nil, errBodyTooLarge
+	if r.ContentLength > MaxBody {
+		return nil, ErrBodyTooLarge
 	}
 	var buf bytes.Buffer
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, errBodyTooLarge
+		return nil, ErrBodyTooLarge
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, invalid("body", "ends before its Content-Length")
+		return nil, Invalid("body", "ends before its Content-Length")
 	case err != nil:
-		return nil, invalid("body", "could not be read")
+		return nil, Invalid("body", "could not be read")
 	}
 	return buf.Bytes(), nil
 }
@@ -173,21 +176,21 @@ func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 // parsed.
 func isForm(header http.Header) (bool, error) {
 	if !knownCoding(header) {
-		return false, errMediaType
+		return false, ErrMediaType
 	}
 	types := header["Content-Type"]
 	if len(types) != 1 {
-		return false, errMediaType
+		return false, ErrMediaType
 	}
 	kind := types[0]
 	if kind != "application/json" && kind != "application/x-www-form-urlencoded" {
 		var params map[string]string
 		var err error
 		if kind, params, err = mime.ParseMediaType(kind); err != nil {
-			return false, errMediaType
+			return false, ErrMediaType
 		}
 		if set := params["charset"]; set != "" && !strings.EqualFold(set, "utf-8") {
-			return false, errMediaType
+			return false, ErrMediaType
 		}
 	}
 	switch kind {
@@ -196,7 +199,14 @@ func isForm(header http.Header) (bool, error) {
 	case "application/x-www-form-urlencoded":
 		return true, nil
 	}
-	return false, errMediaType
+	return false, ErrMediaType
+}
+
+// knownCoding says whether a body is not encoded: there is no Content-Encoding, or only identity.
+func knownCoding(header http.Header) bool {
+	return !slices.ContainsFunc(header["Content-Encoding"], func(coding string) bool {
+		return coding != "" && !strings.EqualFold(coding, "identity")
+	})
 }
 
 // pairs takes name=value pairs joined by "&", as url.ParseQuery does, but in their order and without a map. where names
@@ -211,11 +221,11 @@ func (d *decoder[T]) pairs(where, text string) error {
 		rawName, rawText, _ := strings.Cut(pair, "=")
 		name, err := unescape(rawName)
 		if err != nil {
-			return invalid(where, "a field's name "+err.Error())
+			return Invalid(where, "a field's name "+err.Error())
 		}
 		content, err := unescape(rawText)
 		if err != nil {
-			return invalid(echo(name), err.Error())
+			return Invalid(echo(name), err.Error())
 		}
 		if err := d.set(name, value{kind: plain, text: content}); err != nil {
 			return err
@@ -223,6 +233,12 @@ func (d *decoder[T]) pairs(where, text string) error {
 	}
 	return nil
 }
+
+// The refusals of a body that are of no field; all others are a *stock.InvalidError.
+var (
+	ErrBodyTooLarge = errors.New("handler: body too large")
+	ErrMediaType    = errors.New("handler: unsupported media type")
+)
 
 var (
 	errEscape = errors.New("has a broken % escape")
@@ -244,18 +260,18 @@ func unescape(s string) (string, error) {
 // json takes the fields of a body in JSON. It reports an error in the syntax, wherever it is, before one in a field.
 func (d *decoder[T]) json(body []byte) error {
 	if !utf8.Valid(body) {
-		return invalid("body", errUTF8.Error())
+		return Invalid("body", errUTF8.Error())
 	}
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
-		return invalid("body", "begins with a byte order mark (EF BB BF), as files from Windows do; send UTF-8 without it")
+		return Invalid("body", "begins with a byte order mark (EF BB BF), as files from Windows do; send UTF-8 without it")
 	}
 	if !json.Valid(body) {
 		why := json.Unmarshal(body, new(json.RawMessage))
-		return invalid("body", "is not one JSON value: "+why.Error())
+		return Invalid("body", "is not one JSON value: "+why.Error())
 	}
 	v := value{kind: jsontext.Value(body).Kind(), text: string(body)}
 	if v.kind != '{' {
-		return invalid("body", "must be a JSON object")
+		return Invalid("body", "must be a JSON object")
 	}
 	return v.each(d.set)
 }

@@ -1,4 +1,4 @@
-package handler
+package input
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ type cursor struct {
 	At      shop.Cursor `json:"at"`
 }
 
-// encodeCursor encodes a cursor; "" at the end of the rows.
-func encodeCursor(product int64, at shop.Cursor) (string, error) {
+// EncodeCursor encodes a cursor; "" at the end of the rows.
+func EncodeCursor(product int64, at shop.Cursor) (string, error) {
 	if at == nil {
 		return "", nil
 	}
@@ -25,23 +25,23 @@ func encodeCursor(product int64, at shop.Cursor) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), err
 }
 
-// decodeCursor decodes a cursor of a product; nil if there is none.
-func decodeCursor(product int64, text string) (shop.Cursor, error) {
+// DecodeCursor decodes a cursor of a product; nil if there is none.
+func DecodeCursor(product int64, text string) (shop.Cursor, error) {
 	if text == "" {
 		return nil, nil
 	}
 	c, err := openCursor(text)
 	switch {
 	case err != nil:
-		return nil, invalid("cursor", "was not issued by this service")
+		return nil, Invalid("cursor", "was not issued by this service")
 	case c.Product != product:
-		return nil, invalid("cursor", "belongs to another product")
+		return nil, Invalid("cursor", "belongs to another product")
 	}
 	return c.At, nil
 }
 
 func openCursor(text string) (c cursor, err error) {
-	if len(text) > maxCursor {
+	if len(text) > MaxCursor {
 		return c, errors.New("too long")
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)

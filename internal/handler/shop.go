@@ -1,0 +1,47 @@
+package handler
+
+import (
+	"context"
+	"time"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/shop"
+	"lastitem/internal/stock"
+)
+
+// Shop is what is served; *shop.Shop is one.
+type Shop interface {
+	Modes
+	Products
+	Reserving
+}
+
+// Reserving is the side of a shop that holds units for buyers.
+type Reserving interface {
+	Reserve(ctx context.Context, mode string, req stock.ReserveRequest) (stock.Reserved, error)
+	Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error)
+	Cancel(ctx context.Context, id string) (ledger.Ended, error)
+	Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error)
+	Reservation(ctx context.Context, id string) (ledger.Hold, error)
+	Return(ctx context.Context, product int64, order string, restock bool) (shop.Returned, error)
+	Reservations(ctx context.Context, at stock.Store, product int64, after string) (ledger.Holds, error)
+}
+
+var _ Shop = (*shop.Shop)(nil)
+
+// Modes is the deducting side of a shop.
+type Modes interface {
+	Modes() []shop.Status
+	Mode(name string) (shop.Status, error)
+	Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error)
+}
+
+// Products is the stock-keeping side of a shop.
+type Products interface {
+	KeepKeys() time.Duration
+	SetStock(ctx context.Context, product, units int64, rules ledger.Rules) error
+	Product(ctx context.Context, id int64) (shop.Product, error)
+	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
+	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)
+	Audit(ctx context.Context, id int64, read func(stock.Store, *ledger.Snapshot) error) (shop.Ledger, error)
+}
