@@ -44,10 +44,11 @@ var arrows = map[string][]string{
 		"internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text", "stack",
 		"stack/wire",
 	},
-	"stack":       {"contract/api", "say/redact", "say/text", "stack/wire"},
-	"stack/wire":  {},
-	"console":     {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
-	"console/web": {"contract/api"},
+	"stack":        {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/wire"},
+	"stack/keeper": {"say/text"},
+	"stack/wire":   {},
+	"console":      {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
+	"console/web":  {"contract/api"},
 
 	// The shop.
 	"internal/backend": {"internal/sqlite", "internal/store", "migrations", "say/redact", "say/text"},
@@ -105,7 +106,7 @@ var arrows = map[string][]string{
 		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",
 	},
-	"testkit/testenv": {"internal/backend", "say/redact", "stack"},
+	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/keeper"},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
