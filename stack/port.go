@@ -16,9 +16,8 @@ type ports struct {
 	handedOut sync.Map // addresses
 }
 
-// free picks a loopback port that nobody listens on and that was not handed out. It stays below the
-// range from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in
-// the way.
+// free picks a loopback port that nobody listens on and that was not handed out. It stays below the range from which
+// Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in the way.
 func (p *ports) free() (string, error) {
 	for range 200 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))

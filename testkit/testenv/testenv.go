@@ -325,7 +325,7 @@ func set[K cmp.Ordered, V any](m map[K]V, k K, v V) map[K]V {
 
 // IgnoreServers keeps goleak from reporting the goroutine that watches a private server of this test binary.
 func IgnoreServers() goleak.Option {
-	return goleak.IgnoreAnyFunction("lastitem/stack.(*keeperClient).watch")
+	return goleak.IgnoreAnyFunction("lastitem/stack/keeper.(*Keeper).watch")
 }
 
 // name returns a random name that may stand in keys and identifiers.
