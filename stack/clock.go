@@ -12,10 +12,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-// Compiler is the C compiler that builds the library of a [Clock]. It is not a server, but [Find] finds it too.
-const Compiler = "cc"
+	"lastitem/stack/keeper"
+)
 
 // envClock names the file with a clock's offset; the library reads it.
 const envClock = "LASTITEM_CLOCK"
@@ -33,13 +32,6 @@ type Clock struct {
 	offset time.Duration
 }
 
-// clockLibrary is the library of a stack's clocks, built when first asked for.
-type clockLibrary struct {
-	once sync.Once
-	file string
-	err  error
-}
-
 // NewClock returns a clock that shows the machine's time. name is unique among the clocks of the stack. An error: no C
 // compiler was found, it could not build the library, or this is not Linux; it says what to install.
 func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
@@ -53,7 +45,7 @@ func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
 }
 
 // buildClock compiles the library into the private directory.
-func buildClock(ctx context.Context, keeper *keeperClient) (string, error) {
+func buildClock(ctx context.Context, owner *keeper.Keeper) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", errors.New("stack: the clock of a server can be set on Linux only")
 	}
@@ -61,13 +53,13 @@ func buildClock(ctx context.Context, keeper *keeperClient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, library := filepath.Join(keeper.dir, "clock.c"), filepath.Join(keeper.dir, "clock.so")
+	source, library := filepath.Join(owner.Dir, "clock.c"), filepath.Join(owner.Dir, "clock.so")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		return "", fmt.Errorf("stack: %w", err)
 	}
 	// -z defs: a function that the C library lacks must be an error here, not in the server.
 	argv := []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source}
-	return library, keeper.run(ctx, "clock build", argv)
+	return library, owner.Run(ctx, "clock build", argv)
 }
 
 // Env returns the environment variables for a process that is to use this clock.

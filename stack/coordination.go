@@ -83,16 +83,6 @@ func zooKeeperSession(ctx context.Context, addr string) error {
 	})
 }
 
-// debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is
-// missing.
-func debianZooKeeper() string {
-	const jar = "/usr/share/java/zookeeper.jar"
-	if _, err := os.Stat(jar); err != nil {
-		return ""
-	}
-	return jar
-}
-
 // consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory. It takes
 // sessions of a second, where by default ten is the least: a test of a session that ends would wait for twenty.
 func consulAgent(path string, _ *Options) server {

@@ -39,32 +39,27 @@ func (d *delays) via(rtt time.Duration) func(x Service, replica int) (string, er
 var delayTexts = text.Table(struct{ far, near, why, file, broker string }{"rtt: %v from each replica to %s",
 	"; none to %s", "%s (%s)", "SQLite is a file", "its broker advertises its own address"})
 
-// logDelays logs the round trip, the servers that it applies to, and those that it does not, with the reason.
-func (s *Stack) logDelays() {
-	d := &s.delays
+// log logs the round trip, the servers that it applies to, and those that it does not, with the reason.
+func (d *delays) log(o *Options, all []Extra) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	texts := delayTexts.In(s.opts.Lang)
+	texts := delayTexts.In(o.Lang)
 	var far, near []string
-	sort := func(name, why string, services ...Service) {
+	why := map[string]string{"sql": texts.file, Kafka: texts.broker}
+	for _, x := range all {
 		switch {
-		case len(services) == 0 || services[0].URL == "":
-		case d.servers[services[0].Name]:
-			far = append(far, name)
+		case x.Services[0].URL == "":
+		case d.servers[x.Services[0].Name]:
+			far = append(far, x.Name)
 		default:
-			near = append(near, fmt.Sprintf(texts.why, name, why))
+			near = append(near, fmt.Sprintf(texts.why, x.Name, why[x.Name]))
 		}
 	}
-	sort(Redis, "", s.Redis)
-	sort("sql", texts.file, s.SQL)
-	for _, x := range s.Extras() {
-		sort(x.Name, texts.broker, x.Services...)
-	}
-	line := fmt.Sprintf(texts.far, s.opts.RTT, text.List(far).In(s.opts.Lang))
+	line := fmt.Sprintf(texts.far, o.RTT, text.List(far).In(o.Lang))
 	if len(near) > 0 {
-		line += fmt.Sprintf(texts.near, text.List(near).In(s.opts.Lang))
+		line += fmt.Sprintf(texts.near, text.List(near).In(o.Lang))
 	}
-	s.opts.Log("%s", line)
+	o.Log("%s", line)
 }
 
 // close closes the proxies. It may be called again.

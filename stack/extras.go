@@ -10,9 +10,6 @@ import (
 	"lastitem/say/redact"
 )
 
-// extras are the backends that only a few modes need. Except for Kafka there are no embedded ones.
-var extras = []string{Redlock, Etcd, ZooKeeper, Consul, Kafka}
-
 // redlockNodes is the number of masters of a Redlock, that of Redis's own description of it.
 const redlockNodes = 5
 
@@ -34,12 +31,6 @@ func (s *Stack) startExtra(ctx context.Context, backend string) error {
 
 // lack notes why a backend is missing.
 func (s *Stack) lack(backend, why string) { s.lacking.Store(backend, firstLine(why)) }
-
-// firstLine is an error without the log that may follow it, and without our name.
-func firstLine(why string) string {
-	line, _, _ := strings.Cut(strings.TrimPrefix(why, "stack: "), "\n")
-	return line
-}
 
 // Missing says why a backend that was not started is missing, and what the user can do, by its name.
 func (s *Stack) Missing() map[string]string {
@@ -131,12 +122,6 @@ func (s *Stack) launchRedlock(ctx context.Context, path string) error {
 
 func redlockName(i int) string { return fmt.Sprintf("%s %d", Redlock, i+1) }
 
-// Extra is a backend that only a few modes need: one service, or the nodes of a Redlock.
-type Extra struct {
-	Name     string // Redlock, Etcd, ...
-	Services []Service
-}
-
 // Extras lists those that are there.
 func (s *Stack) Extras() []Extra {
 	var there []Extra
@@ -150,6 +135,11 @@ func (s *Stack) Extras() []Extra {
 		}
 	}
 	return there
+}
+
+// servers lists the stores, which may be missing, and the extras.
+func (s *Stack) servers() []Extra {
+	return append([]Extra{{Redis, []Service{s.Redis}}, {"sql", []Service{s.SQL}}}, s.Extras()...)
 }
 
 // Kinds returns the kinds and versions of the servers by their names; those that are not there are left out.

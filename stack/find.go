@@ -54,6 +54,9 @@ var programs = map[string]program{
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
 var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 
+// Compiler is the C compiler that builds the library of a [Clock]. It is not a server, but [Find] finds it too.
+const Compiler = "cc"
+
 // errNotInstalled is in every error of Find, which ends with what to install.
 var errNotInstalled = text.Of("not found").Errorf()
 
@@ -109,6 +112,57 @@ func lookUp(name string) string {
 		}
 	}
 	return ""
+}
+
+// debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is
+// missing.
+func debianZooKeeper() string {
+	const jar = "/usr/share/java/zookeeper.jar"
+	if _, err := os.Stat(jar); err != nil {
+		return ""
+	}
+	return jar
+}
+
+// kafkaJars is the directory of a broker's jars: what scripts/real-kafka fetched into the user's cache, in its newest
+// version, or an installation in a usual place; "" when there is none.
+func kafkaJars() string {
+	places := []string{"/opt/kafka/libs", "/opt/homebrew/opt/kafka/libexec/libs"}
+	if cache := cacheDir(); cache != "" {
+		complete, _ := filepath.Glob(filepath.Join(cache, "lastitem", "kafka-[0-9]*", "complete"))
+		slices.Sort(complete)
+		for _, c := range complete {
+			places = slices.Insert(places, 0, filepath.Join(filepath.Dir(c), "libs"))
+		}
+	}
+	for _, dir := range places {
+		if kafkaVersion(dir) != "" {
+			return dir
+		}
+	}
+	return ""
+}
+
+// cacheDir is the user's, also on macOS as the scripts know it.
+func cacheDir() string {
+	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/tmp"
+	}
+	return filepath.Join(home, ".cache")
+}
+
+// kafkaVersion is the version of the broker whose jars are in a directory; "" when there are none.
+func kafkaVersion(jars string) string {
+	found, _ := filepath.Glob(filepath.Join(jars, "kafka_2.1[0-9]-[0-9]*.jar"))
+	if len(found) == 0 {
+		return ""
+	}
+	_, of, _ := strings.Cut(filepath.Base(found[0]), "-")
+	return versionNumber.FindString(of)
 }
 
 // versionNumber is the first thing in a program's answer that looks like one.

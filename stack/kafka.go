@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -103,47 +102,6 @@ func kafkaFiles(at site, controller string) (conf string, err error) {
 		}
 	}
 	return conf, nil
-}
-
-// kafkaJars is the directory of a broker's jars: what scripts/real-kafka fetched into the user's cache, in its newest
-// version, or an installation in a usual place; "" when there is none.
-func kafkaJars() string {
-	places := []string{"/opt/kafka/libs", "/opt/homebrew/opt/kafka/libexec/libs"}
-	if cache := cacheDir(); cache != "" {
-		complete, _ := filepath.Glob(filepath.Join(cache, "lastitem", "kafka-[0-9]*", "complete"))
-		slices.Sort(complete)
-		for _, c := range complete {
-			places = slices.Insert(places, 0, filepath.Join(filepath.Dir(c), "libs"))
-		}
-	}
-	for _, dir := range places {
-		if kafkaVersion(dir) != "" {
-			return dir
-		}
-	}
-	return ""
-}
-
-// cacheDir is the user's, also on macOS as the scripts know it.
-func cacheDir() string {
-	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "/tmp"
-	}
-	return filepath.Join(home, ".cache")
-}
-
-// kafkaVersion is the version of the broker whose jars are in a directory; "" when there are none.
-func kafkaVersion(jars string) string {
-	found, _ := filepath.Glob(filepath.Join(jars, "kafka_2.1[0-9]-[0-9]*.jar"))
-	if len(found) == 0 {
-		return ""
-	}
-	_, of, _ := strings.Cut(filepath.Base(found[0]), "-")
-	return versionNumber.FindString(of)
 }
 
 // StartKfake starts an embedded Kafka broker on addr, whose host must be 127.0.0.1, in this process. It speaks the

@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"lastitem/say/text"
+	"lastitem/stack/keeper"
 )
 
 // server describes one process to bring up on a port. The functions get the address ("127.0.0.1:20123") because it may
@@ -30,7 +29,7 @@ type server struct {
 	setup   func(at site) ([]string, error) // writes what the process reads and returns its command line
 	env     func(addr string) []string      // nil = none
 	ready   func(ctx context.Context, addr string) error
-	grace   time.Duration // see spec.GraceMS
+	grace   time.Duration // see keeper.Command
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again:
 	// it keeps no data, or keeps them in files, which outlive a process also where they are not synced.
 	loses text.Text
@@ -53,11 +52,15 @@ func (s site) file(name string) string { return filepath.Join(s.dir, name) }
 func overHTTP(addr string) string { return "http://" + addr }
 func bare(addr string) string     { return addr }
 
+// grace is how long a replica or balancer may take to end; see keeper.Command. A replica may send its last traces for 3
+// s.
+const grace = 4 * time.Second
+
 // launcher starts processes on ports, and knows what runs, to start it again.
 type launcher struct {
-	keeper *keeperClient
+	keeper *keeper.Keeper
 	opts   *Options
-	ports  sync.Map // addresses handed out
+	ports  ports
 
 	mu    sync.Mutex
 	parts map[string]part // what runs, by name
@@ -73,6 +76,30 @@ const (
 // errEarlyExit: the process ended early, for example because its port was taken.
 var errEarlyExit = text.Of("ended before it was ready").Errorf()
 
+// part is a running server, as launch started it.
+type part struct {
+	sv   server
+	addr string
+	p    *keeper.Process
+}
+
+// keep notes what was launched, to start it again.
+func (l *launcher) keep(sv server, addr string, p *keeper.Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parts == nil {
+		l.parts = map[string]part{}
+	}
+	l.parts[sv.name] = part{sv, addr, p}
+}
+
+func (l *launcher) named(name string) (part, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.parts[name]
+	return x, ok
+}
+
 // launch starts the process and waits until it is ready. Another process may take a port between our choice and its
 // use; then the next port is tried.
 func (l *launcher) launch(ctx context.Context, sv server) (Service, error) {
@@ -85,14 +112,14 @@ func (l *launcher) launch(ctx context.Context, sv server) (Service, error) {
 		addr := sv.addr
 		if addr == "" {
 			var err error
-			if addr, err = l.freeAddr(); err != nil {
+			if addr, err = l.ports.free(); err != nil {
 				return Service{}, err
 			}
 		}
 		p, err := l.attempt(ctx, sv, addr)
 		if err == nil {
 			l.keep(sv, addr, p)
-			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.pid}, nil
+			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.PID}, nil
 		}
 		// "in use" in the text shows a rival that has left the port by now. A server that fails for another reason
 		// would fail again: show its error.
@@ -105,8 +132,8 @@ func (l *launcher) launch(ctx context.Context, sv server) (Service, error) {
 }
 
 // attempt starts the process once.
-func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*process, error) {
-	argv, err := sv.setup(site{addr: addr, dir: l.keeper.dir, more: l.freeAddr})
+func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*keeper.Process, error) {
+	argv, err := sv.setup(site{addr: addr, dir: l.keeper.Dir, more: l.ports.free})
 	if err != nil {
 		return nil, text.Of("stack: set %s up: %w").Errorf(sv.name, err)
 	}
@@ -114,47 +141,43 @@ func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*proces
 	if sv.env != nil {
 		env = sv.env(addr)
 	}
-	p, err := l.keeper.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
+	p, err := l.keeper.Start(ctx, sv.name, keeper.Command{Argv: argv, Env: env, Dir: sv.dir, Grace: sv.grace})
 	if err != nil {
 		return nil, err
 	}
 	if err := l.await(ctx, sv, addr, p); err != nil {
+		p.Kill()
 		select {
-		case <-p.exited: // its number may belong to somebody else by now
-		default:
-			killGroup(p.pid)
-			select {
-			case <-p.exited: // now its port is free again
-			case <-time.After(killedWithin):
-			}
+		case <-p.Exited(): // now its port is free again
+		case <-time.After(killedWithin):
 		}
-		return nil, fmt.Errorf("stack: %s: %w%s%s", sv.name, err, cause(p.log), tail(p.log))
+		return nil, fmt.Errorf("stack: %s: %w%s%s", sv.name, err, p.Log.Cause(), p.Log.Tail())
 	}
 	return p, nil
 }
 
 // await polls until the process is ready, has ended, or readyWithin is over. A probe under way is abandoned when the
 // process ends: whatever has the port now is no longer of interest.
-func (l *launcher) await(ctx context.Context, sv server, addr string, p *process) error {
+func (l *launcher) await(ctx context.Context, sv server, addr string, p *keeper.Process) error {
 	ctx, stop := context.WithTimeout(ctx, readyWithin)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-p.exited:
+		case <-p.Exited():
 			said := text.Of("%w: %s")
-			if p.how == exitedWell {
+			if p.How() == keeper.ExitedWell {
 				said = text.Of("%w: %s (it must stay in the foreground)")
 			}
-			cancel(said.Errorf(errEarlyExit, p.how))
+			cancel(said.Errorf(errEarlyExit, p.How()))
 		case <-ctx.Done():
 		}
 	}()
 	for {
 		err := sv.ready(ctx, addr)
 		// guard: an answer from a child that has already ended came from another server, which has the port.
-		if err == nil && l.keeper.guard(p, !sv.mortal) {
+		if err == nil && l.keeper.Guard(p, !sv.mortal) {
 			return nil
 		}
 		select {
@@ -168,22 +191,6 @@ func (l *launcher) await(ctx context.Context, sv server, addr string, p *process
 		}
 		return cause
 	}
-}
-
-// freeAddr picks a loopback port that nobody listens on and that this stack has not handed out. It stays below the
-// range from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in
-// the way.
-func (l *launcher) freeAddr() (string, error) {
-	for range 200 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
-		if _, taken := l.ports.LoadOrStore(addr, true); taken {
-			continue
-		}
-		if listenable(addr) == nil {
-			return addr, nil
-		}
-	}
-	return "", text.Of("stack: no free loopback port between 20000 and 32000").Errorf()
 }
 
 // answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"lastitem/stack/keeper"
 	"lastitem/testkit"
 )
 
@@ -34,13 +34,12 @@ func TestMain(m *testing.M) {
 }
 
 var parts = map[string]func(args []string) error{
-	"keeper":         func([]string) error { return RunKeeper(os.Stdin, os.Stdout) },
+	"keeper":         func([]string) error { return keeper.Run(os.Stdin, os.Stdout) },
 	"embedded-redis": playRedis,
 	"embedded-kafka": playKafka,
 	"balance":        playBalancer,
 	"serve":          playReplica,
 	"parent":         playParent,
-	"leave":          playLeave,
 }
 
 func terminated() context.Context {
@@ -112,12 +111,6 @@ func playParent(args []string) error {
 	return s.Err()
 }
 
-// playLeave is a last command that takes a while, and then makes the file that it is given.
-func playLeave(args []string) error {
-	time.Sleep(500 * time.Millisecond)
-	return os.WriteFile(args[0], nil, 0o600)
-}
-
 // traces is what a stack would leave behind.
 type traces struct {
 	Dir  string
@@ -125,7 +118,7 @@ type traces struct {
 }
 
 func partsOf(s *Stack) traces {
-	tr := traces{Dir: s.Dir, PIDs: map[string]int{"keeper": s.procs.keeper.cmd.Process.Pid}}
+	tr := traces{Dir: s.Dir, PIDs: map[string]int{"keeper": s.procs.keeper.PID}}
 	others := []Service{s.Balancer, s.Redis, s.SQL, s.Etcd, s.ZooKeeper, s.Consul, s.Kafka}
 	for _, sv := range slices.Concat(others, s.Replicas, s.Redlock) {
 		if sv.PID != 0 {

@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -129,6 +131,13 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// secret returns 128 random bits as text.
+func secret() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
 // completeOnly fills in what is to be started.
 func (o *Options) completeOnly() error {
 	for _, name := range o.Only {
@@ -251,6 +260,12 @@ var onRequest = text.Of("asked for")
 
 // tell tells an error in the language of the options.
 func (o *Options) tell(err error) string { return text.ErrorIn(o.Lang, err) }
+
+// firstLine is an error without the log that may follow it, and without our name.
+func firstLine(why string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(why, "stack: "), "\n")
+	return line
+}
 
 // choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
 // embedded, or an error. why completes the sentence "embedded, because".

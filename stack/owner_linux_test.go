@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,30 +41,5 @@ func TestOfSession(t *testing.T) {
 	_ = p.Wait()
 	if all := ofSession(session); all != nil {
 		t.Errorf("processes of a session that has ended: %q", all)
-	}
-}
-
-// A child that leaves its group, and even its session, does not outlive the stack.
-func TestNothingLeftOutsideTheGroup(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, Options{Only: []string{}})
-	file := filepath.Join(t.TempDir(), "pid")
-	_, err := s.Spawn(t.Context(), Child{
-		Name: "starter",
-		Argv: func(string) []string {
-			return []string{"sh", "-c", "setsid sh -c 'echo $$ > " + file + "; sleep 600; true' & exec sleep 600"}
-		},
-		Ready: func(context.Context, string) error { _, err := os.Stat(file); return err },
-	})
-	testkit.Must(t, err)
-	var session int
-	testkit.NoError(t, "the number of the process", func() error {
-		text, _ := os.ReadFile(file)
-		_, err := fmt.Sscan(string(text), &session)
-		return err
-	})
-	testkit.Must(t, s.Close())
-	if all := ofSession(session); all != nil {
-		t.Errorf("after Close: %q", all)
 	}
 }

@@ -164,7 +164,7 @@ func TestRTT(t *testing.T) {
 	}
 	var said string
 	s.opts.Log, s.opts.Lang = func(format string, args ...any) { said = fmt.Sprintf(format, args...) }, "zh"
-	s.logDelays()
+	s.delays.log(&s.opts, s.servers())
 	if want := "rtt：各副本到 redis 的往返时间为 20ms；不含 sql（SQLite 是本地文件）、kafka（broker 通告的是自己的地址）"; said != want {
 		t.Errorf("the log says %q, want %q", said, want)
 	}

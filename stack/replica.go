@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lastitem/say/text"
+	"lastitem/stack/keeper"
 )
 
 // startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as
@@ -54,8 +55,8 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 // backendsEnv returns the environment variables with the addresses of a replica's servers. Extras that were not started
 // get an empty variable, since the inherited environment may name others.
 func (s *Stack) backendsEnv(replica int) ([]string, error) {
-	servers := map[string][]Service{Redis: {s.Redis}, "sql": {s.SQL}}
-	for _, x := range s.Extras() {
+	servers := map[string][]Service{}
+	for _, x := range s.servers() {
 		servers[x.Name] = x.Services
 	}
 	var env []string
@@ -160,4 +161,25 @@ func (s *Stack) startBalancer(ctx context.Context) error {
 	s.URL = s.Balancer.URL
 	s.opts.Log("%s: %s at %s, because: %s", text.Of("balancer"), s.Balancer.Kind, s.Balancer.Addr, why)
 	return nil
+}
+
+// MarkLogs notes how long the replicas' logs are, and returns what gives the last lines that each has written since, at
+// most n of each, with the replica's name before the line: "replica 2: ...". After Close there are none.
+func (s *Stack) MarkLogs() (since func(n int) []string) {
+	marks := make([]int64, len(s.Replicas))
+	log := func(i int) keeper.Log { return keeper.LogOf(s.Dir, s.Replicas[i].Name) }
+	for i := range s.Replicas {
+		if info, err := os.Stat(string(log(i))); err == nil {
+			marks[i] = info.Size()
+		}
+	}
+	return func(n int) []string {
+		var all []string
+		for i, r := range s.Replicas {
+			for _, line := range log(i).Last(marks[i], n) {
+				all = append(all, fmt.Sprintf("%s: %s", r.Name, line))
+			}
+		}
+		return all
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"lastitem/stack/keeper"
 )
 
 // A restart that fails is tried again after firstBackoff, and then after twice as long each time, up to lastBackoff.
@@ -14,30 +16,6 @@ const (
 	lastBackoff  = 5 * time.Second
 )
 
-// part is a running server, as launch started it.
-type part struct {
-	sv   server
-	addr string
-	p    *process
-}
-
-// keepPart notes what was launched, to start it again.
-func (l *launcher) keep(sv server, addr string, p *process) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.parts == nil {
-		l.parts = map[string]part{}
-	}
-	l.parts[sv.name] = part{sv, addr, p}
-}
-
-func (l *launcher) named(name string) (part, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	x, ok := l.parts[name]
-	return x, ok
-}
-
 // revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
 func (l *launcher) revive(x part, how string) {
 	l.opts.Log("%s has died: %s; starting it again", x.sv.name, how)
@@ -45,16 +23,16 @@ func (l *launcher) revive(x part, how string) {
 		p, err := l.attempt(context.Background(), x.sv, x.addr)
 		if err == nil {
 			l.keep(x.sv, x.addr, p)
-			l.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
+			l.opts.Log("%s: started again, pid %d", x.sv.name, p.PID)
 			return
 		}
-		if l.keeper.ended() {
+		if l.keeper.Ended() {
 			return
 		}
 		l.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(l.opts.tell(err)), wait)
 		select {
 		case <-time.After(wait):
-		case <-l.keeper.gone:
+		case <-l.keeper.Gone():
 			return
 		}
 	}
@@ -66,7 +44,7 @@ func (s *Stack) PID(name string) int {
 	if !ok {
 		return 0
 	}
-	return x.p.pid
+	return x.p.PID
 }
 
 // Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end,
@@ -77,17 +55,17 @@ func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 	if !ok {
 		return fmt.Errorf("stack: there is no %s", name)
 	}
-	s.procs.keeper.expect(old.p)
-	if err := syscall.Kill(old.p.pid, syscall.SIGTERM); err != nil {
+	s.procs.keeper.Expect(old.p)
+	if err := syscall.Kill(old.p.PID, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stack: end %s: %w", name, err)
 	}
 	select {
-	case <-old.p.exited:
+	case <-old.p.Exited():
 	case <-ctx.Done():
 		return fmt.Errorf("stack: %s does not end: %w", name, context.Cause(ctx))
 	}
-	if old.p.how != exitedWell {
-		return fmt.Errorf("stack: %s ended badly: %s%s", name, old.p.how, tail(old.p.log))
+	if old.p.How() != keeper.ExitedWell {
+		return fmt.Errorf("stack: %s ended badly: %s%s", name, old.p.How(), old.p.Log.Tail())
 	}
 	sv := old.sv
 	sv.setup = func(site) ([]string, error) { return []string{binary, "serve"}, nil }

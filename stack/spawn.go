@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lastitem/stack/keeper"
 )
 
 // Child describes a process that a test or the fault lab starts beside the parts of a stack, and may stop or kill.
@@ -28,7 +30,7 @@ type Child struct {
 type Running struct {
 	Addr string
 	PID  int
-	p    *process
+	p    *keeper.Process
 }
 
 // Spawn starts a child and returns when it is ready.
@@ -59,13 +61,8 @@ func (l *launcher) spawn(ctx context.Context, sv server) (*Running, Service, err
 
 // Kill ends the child by SIGKILL and returns when it is gone. It may be repeated.
 func (r *Running) Kill() {
-	select {
-	case <-r.p.exited:
-		return
-	default:
-	}
-	killGroup(r.PID)
-	<-r.p.exited
+	r.p.Kill()
+	<-r.p.Exited()
 }
 
 // Terminate sends SIGTERM and returns when the child has ended by it, or an error after within.
@@ -74,7 +71,7 @@ func (r *Running) Terminate(within time.Duration) error {
 		return fmt.Errorf("stack: %w", err)
 	}
 	select {
-	case <-r.p.exited:
+	case <-r.p.Exited():
 		return nil
 	case <-time.After(within):
 		return fmt.Errorf("stack: process %d has not ended within %v of SIGTERM", r.PID, within)
@@ -82,7 +79,10 @@ func (r *Running) Terminate(within time.Duration) error {
 }
 
 // Exited is closed when the child has ended.
-func (r *Running) Exited() <-chan struct{} { return r.p.exited }
+func (r *Running) Exited() <-chan struct{} { return r.p.Exited() }
+
+// LastLines returns the last lines of the child's log, at most n; nil = none can be read.
+func (r *Running) LastLines(n int) []string { return r.p.Log.Last(0, n) }
 
 // NginxServer describes an nginx that runs in addition to the parts of a stack, in front of two replicas.
 type NginxServer struct {

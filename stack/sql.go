@@ -13,6 +13,7 @@ import (
 
 	"lastitem/say/redact"
 	"lastitem/say/text"
+	"lastitem/stack/keeper"
 )
 
 // pidFile is written by the server, into the private directory.
@@ -68,7 +69,7 @@ func newDatabase(program, dir, data string, schemas, conf []string) *database {
 }
 
 // install fills the data directory with the system tables, where it is empty.
-func (d *database) install(ctx context.Context, keeper *keeperClient) error {
+func (d *database) install(ctx context.Context, owner *keeper.Keeper) error {
 	files, err := os.ReadDir(d.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("stack: %w", err)
@@ -90,7 +91,7 @@ func (d *database) install(ctx context.Context, keeper *keeperClient) error {
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
 		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
-	return keeper.run(ctx, "sql install", append(argv, asRoot()...))
+	return owner.Run(ctx, "sql install", append(argv, asRoot()...))
 }
 
 // asRoot is the option without which MySQL does not run as root.
@@ -103,7 +104,7 @@ func asRoot() []string {
 
 // server is a real MySQL or MariaDB on a fresh data directory: small, for it starts faster then, but as durable as by
 // default, since the cost of a durable commit is one of the things this project measures.
-func (d *database) server(keeper *keeperClient) server {
+func (d *database) server(owner *keeper.Keeper) server {
 	kind := "MySQL "
 	if d.maria {
 		kind = "MariaDB "
@@ -113,7 +114,7 @@ func (d *database) server(keeper *keeperClient) server {
 		name:    "sql",
 		kind:    kind + d.number + " (private)",
 		url:     func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
-		prepare: func(ctx context.Context) error { return d.install(ctx, keeper) },
+		prepare: func(ctx context.Context) error { return d.install(ctx, owner) },
 		setup: func(at site) ([]string, error) {
 			_ = os.Remove(filepath.Join(d.dir, pidFile)) // of a server that was killed
 			argv := append(append(d.argv(), "--port="+at.port()), asRoot()...)

@@ -165,13 +165,12 @@ func TestKeeperKilled(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, Options{Replicas: 1, Backend: backend, Only: []string{Redis, MySQL}})
 			tr := partsOf(s)
-			keeper := s.procs.keeper.cmd.Process
-			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-				testkit.Must(t, keeper.Signal(sig))
+			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+				testkit.Must(t, syscall.Kill(s.procs.keeper.PID, sig))
 			}
 			askEnv(t, s.URL)
 			testkit.Mustf(t, s.Err(), "Err() after SIGINT, SIGTERM, SIGHUP to the keeper")
-			_ = keeper.Kill()
+			_ = syscall.Kill(s.procs.keeper.PID, syscall.SIGKILL)
 			wantDied(t, s, "keeper")
 			wantNothingLeft(t, tr)
 		})
@@ -223,17 +222,6 @@ func TestStoppedChild(t *testing.T) {
 	tr := partsOf(s)
 	testkit.Must(t, syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP))
 	wantCleanEnd(t, s, tr)
-}
-
-// Close waits for a last command in addition to everything else.
-func TestLastCommandIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "left")
-	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
-	s.procs.keeper.patience -= keeperPatience
-	testkit.Check(t, s.Close())
-	_, err := os.Stat(file)
-	testkit.Is(t, err, nil, "the last command had not ended when Close returned")
 }
 
 // TestPortCollision takes the port between the choice and the start, once.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"lastitem/bench/command"
-	"lastitem/stack"
+	"lastitem/stack/keeper"
 )
 
 const self command.Name = "bench-lock"
@@ -27,7 +27,7 @@ var commit = "devel"
 
 // The commands with which this program starts itself.
 const (
-	keeperCommand = "keeper" // owns the redis-server; see stack
+	keeperCommand = "keeper" // owns the redis-server; see stack/keeper
 	workerCommand = "worker"
 )
 
@@ -35,7 +35,7 @@ func main() { os.Exit(perform(os.Args[1:])) }
 
 func perform(args []string) int {
 	if len(args) == 1 && args[0] == keeperCommand {
-		return self.Exit(stack.RunKeeper(os.Stdin, os.Stdout))
+		return self.Exit(keeper.Run(os.Stdin, os.Stdout))
 	}
 	if len(args) == 1 && args[0] == workerCommand {
 		return self.Exit(work(os.Stdin, os.Stdout))

@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/replica"
 	"lastitem/say/text"
 	"lastitem/stack"
+	"lastitem/stack/keeper"
 )
 
 // newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only
@@ -26,7 +27,7 @@ func newKeeper() *cobra.Command {
 		Hidden: true,
 		Args:   arguments(0, 0),
 		RunE: run(func(*cobra.Command, []string) error {
-			return stack.RunKeeper(os.Stdin, os.Stdout)
+			return keeper.Run(os.Stdin, os.Stdout)
 		}),
 	}
 }

@@ -32,6 +32,7 @@ import (
 
 	"lastitem/say/redact"
 	"lastitem/stack"
+	"lastitem/stack/keeper"
 	"lastitem/testkit"
 )
 
@@ -56,7 +57,7 @@ const cleaning = 30 * time.Second
 // package of the tests would refuse the argument, and a TestMain in every package could be forgotten.
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == "keeper" {
-		if err := stack.RunKeeper(os.Stdin, os.Stdout); err != nil {
+		if err := keeper.Run(os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -324,7 +325,7 @@ func set[K cmp.Ordered, V any](m map[K]V, k K, v V) map[K]V {
 
 // IgnoreServers keeps goleak from reporting the goroutine that watches a private server of this test binary.
 func IgnoreServers() goleak.Option {
-	return goleak.IgnoreAnyFunction("lastitem/stack.(*keeperClient).watch")
+	return goleak.IgnoreAnyFunction("lastitem/stack/keeper.(*Keeper).watch")
 }
 
 // name returns a random name that may stand in keys and identifiers.

@@ -1,4 +1,4 @@
-package stack
+package keeper
 
 import (
 	"bufio"
@@ -20,15 +20,14 @@ import (
 	"time"
 )
 
-// spec asks the keeper to start one child; a line of JSON on its stdin.
+// spec asks the keeper to start one child; a line of JSON on its stdin. See [Command].
 type spec struct {
 	ID   int      `json:"id"` // chosen by the parent, returned in every event about this child
 	Argv []string `json:"argv"`
 	Env  []string `json:"env,omitempty"` // on top of the keeper's own
 	Dir  string   `json:"dir"`
 	Log  string   `json:"log"` // file that takes stdout and stderr
-	// GraceMS is how long the child may take to end after SIGINT; 0 = it is killed at once. Servers whose data is
-	// thrown away with the directory need no grace, replicas that still answer requests do.
+	// GraceMS is Command.Grace in milliseconds.
 	GraceMS int `json:"grace_ms,omitempty"`
 	// LastCommand: run it when everything else has ended, for a limited time, and without events.
 	LastCommand bool `json:"last_command,omitempty"`
@@ -53,11 +52,11 @@ type child struct {
 	done  chan struct{} // closed once the process has been waited for
 }
 
-// exitedWell is how a child ended that returned 0.
-const exitedWell = "exit status 0"
+// ExitedWell is how a child ended that returned 0.
+const ExitedWell = "exit status 0"
 
-// keeper owns children on behalf of a parent that may die at any moment.
-type keeper struct {
+// owner is the keeper itself, in its process.
+type owner struct {
 	dir          string
 	lastCommands []spec
 
@@ -68,13 +67,13 @@ type keeper struct {
 	children map[int]*child
 }
 
-// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts the children that in asks for,
+// Run is the body of 'shop keeper'. It makes a private temporary directory, starts the children that in asks for,
 // each in its own process group, and reports to out. When in ends, as it does however the parent dies, it ends the
 // groups, removes the directory and returns.
 //
 // It must be called from the main goroutine of a process of its own: it takes over signals and its thread. SIGINT,
 // SIGTERM and SIGHUP are ignored, since only the parent knows when the children are no longer needed.
-func RunKeeper(in io.Reader, out io.Writer) error {
+func Run(in io.Reader, out io.Writer) error {
 	// Caught and dropped, not SIG_IGN, which the children would inherit. SIGPIPE is here because otherwise a write to a
 	// dead parent would end the keeper before it has cleaned up.
 	signals := make(chan os.Signal, 1)
@@ -89,7 +88,7 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 		_ = json.NewEncoder(out).Encode(event{Event: "failed", Error: err.Error()})
 		return fmt.Errorf("stack: make a private directory: %w", err)
 	}
-	k := &keeper{dir: dir, enc: json.NewEncoder(out), children: map[int]*child{}}
+	k := &owner{dir: dir, enc: json.NewEncoder(out), children: map[int]*child{}}
 	k.say(event{Event: "dir", Dir: dir})
 	requests := json.NewDecoder(bufio.NewReader(in))
 	for {
@@ -115,14 +114,14 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 }
 
 // say reports an event. An error means that the parent is gone, and then in ends too.
-func (k *keeper) say(e event) {
+func (k *owner) say(e event) {
 	k.out.Lock()
 	defer k.out.Unlock()
 	_ = k.enc.Encode(e)
 }
 
 // start starts what s asks for, reports that, and reports again when it has ended.
-func (k *keeper) start(s spec) {
+func (k *owner) start(s spec) {
 	k.mu.Lock()
 	c, err := k.spawn(s)
 	if err != nil {
@@ -142,7 +141,7 @@ func (k *keeper) start(s spec) {
 		k.bury()
 		k.mu.Unlock()
 		close(c.done)
-		how := exitedWell
+		how := ExitedWell
 		if err != nil {
 			how = err.Error()
 		}
@@ -150,8 +149,8 @@ func (k *keeper) start(s spec) {
 	}()
 }
 
-// spawn forks. It runs on the thread that RunKeeper locked, see there.
-func (k *keeper) spawn(s spec) (*child, error) {
+// spawn forks. It runs on the thread that Run locked, see there.
+func (k *owner) spawn(s spec) (*child, error) {
 	if len(s.Argv) == 0 {
 		return nil, errors.New("empty command")
 	}
@@ -173,7 +172,7 @@ func (k *keeper) spawn(s spec) (*child, error) {
 
 // endAll ends the groups: first those with a grace, so that a replica can finish its requests while its backends are
 // still there, then the rest. It returns when every child has been waited for.
-func (k *keeper) endAll() {
+func (k *owner) endAll() {
 	k.mu.Lock()
 	all := make([]*child, 0, len(k.children))
 	for _, c := range k.children {
@@ -218,7 +217,7 @@ waiting:
 
 // bury waits for the orphans that have ended, and returns the others. The caller has the mutex, so that no orphan is a
 // child just made.
-func (k *keeper) bury() (living []int) {
+func (k *owner) bury() (living []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		ours := func(c *child) bool { return c.cmd.Process.Pid == pid }
 		if slices.ContainsFunc(slices.Collect(maps.Values(k.children)), ours) {
@@ -247,7 +246,7 @@ func childrenOf(parent int) (all []int) {
 
 // endOrphans ends what children left behind outside their groups, and what that started: it becomes ours when its
 // parent ends.
-func (k *keeper) endOrphans() {
+func (k *owner) endOrphans() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for range 1000 { // however deep; each round ends those whose parents ended in the round before
@@ -263,7 +262,7 @@ func (k *keeper) endOrphans() {
 }
 
 // lastCommand runs a last child and waits for it; its output goes to its log, which is not kept.
-func (k *keeper) lastCommand(s spec) {
+func (k *owner) lastCommand(s spec) {
 	c, err := k.spawn(s)
 	if err != nil {
 		return
