@@ -204,7 +204,8 @@ func (k *Keeper) Start(ctx context.Context, name string, c Command) (*Process, e
 		started: make(chan struct{}),
 		exited:  make(chan struct{}),
 	}
-	s := spec{Argv: c.Argv, Env: c.Env, Dir: cmp.Or(c.Dir, k.Dir), Log: string(p.Log), GraceMS: int(c.Grace.Milliseconds())}
+	s := spec{Argv: c.Argv, Env: c.Env, Dir: cmp.Or(c.Dir, k.Dir), Log: string(p.Log),
+		GraceMS: int(c.Grace.Milliseconds())}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stack: start %s: %w", name, context.Cause(ctx))
 	}

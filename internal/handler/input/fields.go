@@ -108,6 +108,7 @@ type HeldRows struct {
 	Cursor string
 }
 
+// HeldRowsFields are the fields of HeldRows.
 var HeldRowsFields = Fields[HeldRows]{
 	{"store", func(r *HeldRows, name string, v value) error {
 		text, err := v.word(name)
@@ -126,6 +127,7 @@ type StockLevel struct {
 	Rules ledger.Rules
 }
 
+// StockLevelFields are the fields of StockLevel.
 var StockLevelFields = Fields[StockLevel]{
 	{"per_buyer", between(1, maxStock, func(s *StockLevel, n int64) { s.Rules.PerBuyer = n })},
 	{"late", func(s *StockLevel, name string, v value) (err error) {
