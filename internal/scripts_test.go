@@ -170,7 +170,7 @@ cp json "$file"`)
 	return string(out), string(testkit.Read(t, dir+"/order")) + errOut.String(), err
 }
 
-// The builds run in turn, neither always first; what is not known is left out; a build that fails ends it, in its words.
+// The builds run in turn, neither always first. What is not known is left out. A build that fails ends it.
 func TestBenchVersus(t *testing.T) {
 	t.Parallel()
 	given, said, err := versus(t, measured, "")
