@@ -106,3 +106,91 @@ for f in lib/libc.so.6 usr/sbin/mysqld usr/sbin/redis-server usr/sbin/valkey-ser
 		t.Errorf("mysqld is started with (-want +got): %v\n%s", err, diff)
 	}
 }
+
+// measured is what a measuring program writes; nulls are unknown.
+const measured = `{
+  "scenarios": [
+    {
+      "name": "hot",
+      "results": [
+        {
+          "contender": "fair",
+          "median": {
+            "acquisitions_per_s": 250.5,
+            "errors": 0,
+            "wait_p99_ms": null
+          },
+          "rounds": [
+            {
+              "acquisitions_per_s": 17
+            }
+          ]
+        },
+        {
+          "row": "handoff, 10 products",
+          "median": {
+            "p50_ms": 0.5
+          }
+        },
+        {
+          "row": "unsafe",
+          "median": {}
+        }
+      ]
+    }
+  ]
+}
+`
+
+// versus runs scripts/bench-versus over builds that write this JSON; the one that is named in breaks fails. It returns
+// what benchstat was given, and the order of the builds with all that was said.
+func versus(t *testing.T, json, breaks string) (given, said string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	testkit.Must(t, os.WriteFile(dir+"/json", []byte(json), 0o600))
+	writeProgram(t, dir+"/bin/git", `[ $2 = remove ] || mkdir "$5"`)
+	writeProgram(t, dir+"/bin/go", `if [ $1 = build ]; then cp measure "$9"; exit; fi
+cat out/bench-versus-old.txt; echo; cat out/bench-versus-new.txt`)
+	writeProgram(t, dir+"/measure", `echo "${0##*/}" >>order
+for file; do :; done
+[ "${0##*/}" != "$BREAKS" ] || { echo no redis-server; exit 3; }
+cp json "$file"`)
+	testkit.Must(t, os.Mkdir(dir+"/tmp", 0o700))
+	path, err := filepath.Abs("../scripts/bench-versus")
+	testkit.Must(t, err)
+	cmd := exec.CommandContext(t.Context(), path, "HEAD~", "2")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "TMPDIR="+dir+"/tmp", "BREAKS="+breaks, "MODES=")
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if left, _ := filepath.Glob(dir + "/tmp/*"); len(left) > 0 {
+		t.Errorf("it left %q", left)
+	}
+	return string(out), string(testkit.Read(t, dir+"/order")) + errOut.String(), err
+}
+
+// The builds run in turn, neither always first. What is not known is left out. A build that fails ends it.
+func TestBenchVersus(t *testing.T) {
+	t.Parallel()
+	given, said, err := versus(t, measured, "")
+	window := "Benchmark/scenario=hot/lock=fair 1 250.5 acquisitions_per_s 0 errors\n" +
+		"Benchmark/scenario=hot/mode=handoff-10-products 1 0.5 p50_ms\n"
+	if want := window + window + "\n" + window + window; err != nil || given != want {
+		t.Errorf("%v, benchstat is given\n%swant\n%s%s", err, given, want, said)
+	}
+	if !strings.HasPrefix(said, "old\nnew\nnew\nold\n") {
+		t.Errorf("not in turn:\n%s", said)
+	}
+	for _, test := range []struct {
+		json, breaks string
+		code         int
+		want         string
+	}{{measured, "new", 3, "no redis-server"}, {"{}\n", "", 1, "old measured nothing"}} {
+		_, said, err := versus(t, test.json, test.breaks)
+		if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != test.code ||
+			!strings.Contains(said, test.want) {
+			t.Errorf("%v, %s, want exit code %d and %q", err, said, test.code, test.want)
+		}
+	}
+}

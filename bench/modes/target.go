@@ -17,7 +17,7 @@ type target struct {
 func one(mode string) entry { return entry{mode: mode, products: 1} }
 
 // The accepted orders of redis-lua and queue, and the refusals of all modes, are measured against an older build, not
-// against noop: see bench/versus.
+// against noop: see scripts/bench-versus.
 var targets = []target{
 	{one("queue"), one("sql-for-update"), direct, 20},
 	{one("handoff"), one("mutex"), direct, 0.90},
