@@ -41,17 +41,18 @@ var arrows = map[string][]string{
 		"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/report", "say/text", "stack", "target",
 	},
 	"faultlab/fault":   {"contract/api", "faultlab/rig", "judge", "say/text", "stack", "stack/wire"},
-	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire", "target"},
+	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire", "stack/wire/codec", "target"},
 	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire", "target"},
 	"faultlab/trace": {
 		"contract/api", "internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text",
-		"stack", "stack/wire", "target",
+		"stack", "stack/wire", "stack/wire/codec", "target",
 	},
-	"stack":        {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/wire"},
-	"stack/keeper": {"say/text"},
-	"stack/wire":   {},
-	"console":      {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
-	"console/web":  {"contract/api"},
+	"stack":            {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/wire"},
+	"stack/keeper":     {"say/text"},
+	"stack/wire":       {},
+	"stack/wire/codec": {"stack/wire"},           // the proxies do not know the protocols
+	"console":          {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
+	"console/web":      {"contract/api"},
 
 	// The shop.
 	"internal/backend": {"internal/sqlite", "internal/store", "migrations", "say/redact", "say/text"},
@@ -123,7 +124,7 @@ var (
 	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
 		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "contract/ledger",
-		"stack/wire"}
+		"stack/wire", "stack/wire/codec"}
 )
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.

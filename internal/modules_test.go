@@ -50,8 +50,9 @@ var modules = map[string][]string{
 		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
 	},
-	"faultlab/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
-	"stack/wire":     {"go.etcd.io/etcd/api/v3", "golang.org/x/net", "golang.org/x/sys"},
+	"faultlab/trace":   {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
+	"stack/wire":       {"golang.org/x/sys"},
+	"stack/wire/codec": {"go.etcd.io/etcd/api/v3", "golang.org/x/net"},
 
 	// A package that imports the contract of locks, internal/lock, does not get a client with it.
 	"internal/lock/coord": {

@@ -9,6 +9,7 @@ import (
 
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // The rules of a lane's nginx; see [Equipment.Nginx].
@@ -45,7 +46,7 @@ func (e *edge) url(ctx context.Context) (string, error) {
 func (e *edge) start(ctx context.Context, replicas [2]string) (err error) {
 	e.end()
 	first, next := strings.TrimPrefix(replicas[0], "http://"), strings.TrimPrefix(replicas[1], "http://")
-	if e.proxy, err = wire.NewProxy("replica A", first, wire.HTTP); err != nil {
+	if e.proxy, err = wire.NewProxy("replica A", first, codec.HTTP); err != nil {
 		return err
 	}
 	e.starts++

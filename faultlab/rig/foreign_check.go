@@ -13,6 +13,7 @@ import (
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/target"
 )
 
@@ -103,7 +104,7 @@ func lastWords(a *Actor) string {
 
 // Lease is a Redis key that exists only while a request runs: most likely a lock.
 type Lease struct {
-	Key string        `json:"key"`    // in the form of wire.Key, the same in every run
+	Key string        `json:"key"`    // in the form of codec.Key, the same in every run
 	TTL time.Duration `json:"ttl_ns"` // as set by the service; 0 = never expires
 }
 
@@ -144,7 +145,7 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 		}
 		for key, ttl := range during {
 			if _, stays := after[key]; !stays {
-				held[wire.Key(key)] = max(held[wire.Key(key)], ttl)
+				held[codec.Key(key)] = max(held[codec.Key(key)], ttl)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -154,7 +155,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	s := &Servers{Stack: running}
 	testkit.Closes(t, s)
 	for _, name := range []string{stack.Redis, redlockNode} {
-		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",
+		s.links = append(s.links, link{server: name, codec: codec.Redis, url: "redis://default:secret@127.0.0.1:1/0",
 			addr: "127.0.0.1:1"})
 	}
 	e.Own = stack.Redis + "," + redlockNode

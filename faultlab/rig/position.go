@@ -5,6 +5,7 @@ import (
 
 	"lastitem/say/text"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // Cut is where a message is stopped.
@@ -42,9 +43,9 @@ func (p Position) String() string {
 
 // insideTexts say why nothing can be held within a statement, by its kind.
 var insideTexts = map[string]text.Text{
-	wire.SQLProcedure:  text.Of("runs a procedure or a function inside the database"),
-	wire.SQLStatements: text.Of("is several statements in one message"),
-	wire.SQLSubquery:   text.Of("reads and writes in one statement"),
+	codec.SQLProcedure:  text.Of("runs a procedure or a function inside the database"),
+	codec.SQLStatements: text.Of("is several statements in one message"),
+	codec.SQLSubquery:   text.Of("reads and writes in one statement"),
 }
 
 // Inside says that the command does several things inside its server, between which no request can be held; zero = it
@@ -53,7 +54,7 @@ func (p Position) Inside() text.Text {
 	if p.Server != Database {
 		return text.Text{}
 	}
-	return insideTexts[wire.SQLInside(p.Pattern)]
+	return insideTexts[codec.SQLInside(p.Pattern)]
 }
 
 // Arm makes the actor's proxy stop the command when it comes.

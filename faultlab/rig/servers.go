@@ -9,6 +9,7 @@ import (
 
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // Options says what servers to start.
@@ -61,12 +62,12 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 		return nil, err
 	}
 	s := &Servers{Stack: running}
-	s.add("SHOP_REDIS", wire.Redis, running.Redis)
-	s.add("SHOP_SQL", wire.MySQL, running.SQL)
-	s.add("SHOP_REDLOCK", wire.Redis, running.Redlock...)
-	s.add("SHOP_ETCD", wire.GRPC, running.Etcd)
-	s.add("SHOP_ZOOKEEPER", wire.ZooKeeper, running.ZooKeeper)
-	s.add("SHOP_CONSUL", wire.HTTP, running.Consul)
+	s.add("SHOP_REDIS", codec.Redis, running.Redis)
+	s.add("SHOP_SQL", codec.MySQL, running.SQL)
+	s.add("SHOP_REDLOCK", codec.Redis, running.Redlock...)
+	s.add("SHOP_ETCD", codec.GRPC, running.Etcd)
+	s.add("SHOP_ZOOKEEPER", codec.ZooKeeper, running.ZooKeeper)
+	s.add("SHOP_CONSUL", codec.HTTP, running.Consul)
 	return s, nil
 }
 

@@ -17,7 +17,7 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/backend"
-	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // observed is a command as the server saw it.
@@ -181,7 +181,7 @@ func (e *redisObserver) read(ctx context.Context) ([]observed, error) {
 		if m == nil {
 			continue
 		}
-		words, ok := wire.RedisWords(m[4])
+		words, ok := codec.RedisWords(m[4])
 		if !ok {
 			continue
 		}
@@ -191,7 +191,7 @@ func (e *redisObserver) read(ctx context.Context) ([]observed, error) {
 		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
 		all = append(all, observed{
-			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, words: words, text: wire.RedisText(words),
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, words: words, text: codec.RedisText(words),
 			script: m[3] == "lua",
 		})
 	}
@@ -278,13 +278,13 @@ func (e *sqlObserver) read(ctx context.Context, from, to time.Time) ([]observed,
 	}
 	var all []observed
 	for _, r := range rows {
-		s := observed{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: Unknown, text: wire.SQLText(r.Text)}
+		s := observed{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: Unknown, text: codec.SQLText(r.Text)}
 		if background(s.text) {
 			continue
 		}
 		rest, ran := likeness(s.text), time.Duration(0) // the slow log has the statements of a packet one by one
 		for i, t := range took {
-			statement := strings.TrimSuffix(likeness(wire.SQLText(t.Text)), ";")
+			statement := strings.TrimSuffix(likeness(codec.SQLText(t.Text)), ";")
 			if t.Micros < 0 || rest != statement && !strings.HasPrefix(rest, statement+";") {
 				continue
 			}

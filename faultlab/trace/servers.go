@@ -22,6 +22,7 @@ import (
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // Options configures a [Tracer].
@@ -161,7 +162,7 @@ func (t *Tracer) tapRedis(ctx context.Context, c *replica.Config, s *stack.Stack
 
 // tapOneRedis puts a tap before a stack's Redis, observes the Redis itself if it can, and returns the URL of the tap.
 func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *stack.Stack) (string, error) {
-	addr, err := t.tap(name, s.Redis.Kind, s.Redis.Addr, wire.Redis)
+	addr, err := t.tap(name, s.Redis.Kind, s.Redis.Addr, codec.Redis)
 	if err != nil {
 		return "", err
 	}
@@ -206,7 +207,7 @@ func (t *Tracer) tapSQL(ctx context.Context, c *replica.Config, s *stack.Stack) 
 	if err != nil {
 		return err
 	}
-	addr, err := t.tap("sql", s.SQL.Kind, dsn.Addr, wire.MySQL)
+	addr, err := t.tap("sql", s.SQL.Kind, dsn.Addr, codec.MySQL)
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (t *Tracer) tapCoordination(c *replica.Config, s *stack.Stack) error {
 		service stack.Service
 		codec   wire.Codec
 		into    *string
-	}{{s.Etcd, wire.GRPC, &c.Etcd}, {s.ZooKeeper, wire.ZooKeeper, &c.ZooKeeper}, {s.Consul, wire.HTTP, &c.Consul}} {
+	}{{s.Etcd, codec.GRPC, &c.Etcd}, {s.ZooKeeper, codec.ZooKeeper, &c.ZooKeeper}, {s.Consul, codec.HTTP, &c.Consul}} {
 		if one.service.Addr == "" {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	"lastitem/say/text"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // watchSQLite notes the statements of the replica when it hands them to SQLite. SQLite runs inside the replica: there
@@ -29,7 +30,7 @@ type notedPool struct {
 }
 
 func (p notedPool) note(began time.Time, statement string, args ...any) {
-	p.r.Add(wire.Call{Server: "sql", Text: wire.SQLText(fill(statement, args)), Sent: began, Answered: time.Now()})
+	p.r.Add(wire.Call{Server: "sql", Text: codec.SQLText(fill(statement, args)), Sent: began, Answered: time.Now()})
 }
 
 // ExecContext notes, and executes.

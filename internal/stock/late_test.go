@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
 	"lastitem/testkit/testenv"
@@ -35,13 +36,13 @@ func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inS
 	t.Helper()
 	u, err := url.Parse(e.Redis)
 	testkit.Must(t, err)
-	inRedis = gateOf(t, u.Host, wire.Redis)
+	inRedis = gateOf(t, u.Host, codec.Redis)
 	u.Host = inRedis.Addr
 	e.Redis = u.String()
 	if !strings.HasPrefix(e.SQL, "sqlite:") {
 		cfg, err := mysql.ParseDSN(e.SQL)
 		testkit.Must(t, err)
-		inSQL = gateOf(t, cfg.Addr, wire.MySQL)
+		inSQL = gateOf(t, cfg.Addr, codec.MySQL)
 		cfg.Addr = inSQL.Addr
 		e.SQL = cfg.FormatDSN()
 	}
@@ -221,7 +222,7 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	e := stocktest.Embedded(t).WithServices(t)
 	far := e
 	far.Patience.Etcd = 3 * time.Second
-	gate := gateOf(t, strings.TrimPrefix(e.Etcd, "http://"), wire.GRPC)
+	gate := gateOf(t, strings.TrimPrefix(e.Etcd, "http://"), codec.GRPC)
 	far.Etcd = "http://" + gate.Addr
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	product := others.Product(t, 5, 0)

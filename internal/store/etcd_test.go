@@ -13,7 +13,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -88,7 +88,7 @@ func TestEtcdWriteErrors(t *testing.T) {
 	t.Parallel()
 	e, _, s := openEtcd(t)
 	resetEtcd(t, e, 1, 5, 0)
-	p := gate(t, s.Addr, wire.GRPC)
+	p := gate(t, s.Addr, codec.GRPC)
 	far := store.NewEtcd((&testenv.Coordination{Addr: p.Addr}).EtcdClient(t), s.Prefix)
 	lost := someOrder("lost", 1)
 	held := cut(t, p, regexp.QuoteMeta(s.Prefix+"orders/1/lost"))

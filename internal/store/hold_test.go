@@ -13,6 +13,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -312,7 +313,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	testkit.Must(t, h.s.DB().Exec("UPDATE reservation SET changed_us = changed_us - 120000000").Error)
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
-	p := gate(t, c.Addr, wire.MySQL)
+	p := gate(t, c.Addr, codec.MySQL)
 	c.Addr = p.Addr
 	other := openSQL(t, c.FormatDSN())
 	other.HoldBy(func(string) store.Way { return aWay })

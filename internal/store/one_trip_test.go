@@ -8,7 +8,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
-	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -21,7 +21,7 @@ func TestSellInOneTrip(t *testing.T) {
 	cfg, err := mysql.ParseDSN(testenv.MySQL(t))
 	testkit.Must(t, err)
 	near := openSQL(t, cfg.FormatDSN())
-	gate := gate(t, cfg.Addr, wire.MySQL)
+	gate := gate(t, cfg.Addr, codec.MySQL)
 	cfg.Addr = gate.Addr
 	s := openSet(t, cfg.FormatDSN(), 1).SQL // each sale takes the connection of the one before
 	resetSQL(t, near, 1, 9, 0)

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -195,7 +196,7 @@ func TestRedisDamagedData(t *testing.T) {
 func behindGate(t *testing.T, s *testenv.RedisServer) (*wire.Proxy, redis.UniversalClient) {
 	t.Helper()
 	addr := s.Client.Options().Addr
-	p := gate(t, addr, wire.Redis)
+	p := gate(t, addr, codec.Redis)
 	c, err := backend.OpenRedis(strings.Replace(s.URL, addr, p.Addr, 1), 4)
 	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -212,7 +213,7 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	direct := store.NewRedis(s.Client, s.Prefix)
 	reset(t, direct, 1, 5, 0)
 	o := *s.Client.Options()
-	p := gate(t, o.Addr, wire.Redis)
+	p := gate(t, o.Addr, codec.Redis)
 	var down atomic.Bool
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {

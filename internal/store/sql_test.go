@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
-	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -336,7 +336,7 @@ func TestSQLLostAnswers(t *testing.T) {
 				t.Parallel()
 				cfg, err := mysql.ParseDSN(testenv.MySQL(t))
 				testkit.Must(t, err)
-				p := gate(t, cfg.Addr, wire.MySQL)
+				p := gate(t, cfg.Addr, codec.MySQL)
 				cfg.Addr = p.Addr
 				s := openSet(t, cfg.FormatDSN(), 1).SQL
 				tx, committed := of(s), errors.Is(want, store.ErrUnknown)

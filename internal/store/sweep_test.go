@@ -21,6 +21,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -193,7 +194,7 @@ func killed(at string, left int64) hindrance {
 	return hindrance{left: left, do: func(h sweeping) (mend func(), err error) {
 		c, err := mysql.ParseDSN(h.dsn)
 		testkit.Must(h.T, err)
-		p := gate(h.T, c.Addr, wire.MySQL)
+		p := gate(h.T, c.Addr, codec.MySQL)
 		c.Addr = p.Addr
 		ctx, kill := context.WithCancel(h.Context())
 		other := openSQL(h.T, c.FormatDSN())
@@ -301,7 +302,7 @@ func TestSweepIsCheap(t *testing.T) {
 	h.fill("due", n, products, ledger.Held, 2*time.Hour)
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
-	p := gate(t, c.Addr, wire.MySQL)
+	p := gate(t, c.Addr, codec.MySQL)
 	c.Addr = p.Addr
 	var statements atomic.Int64
 	p.Add(wire.Rule{Every: true, Match: func(c wire.Call) bool {

@@ -14,6 +14,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -62,7 +63,7 @@ func TestCommitIsBounded(t *testing.T) {
 	dsn := testenv.MySQL(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
-	gate := gate(t, cfg.Addr, wire.MySQL)
+	gate := gate(t, cfg.Addr, codec.MySQL)
 	near := openSQL(t, dsn)
 	cfg.Addr = gate.Addr
 	s := openSQL(t, cfg.FormatDSN())

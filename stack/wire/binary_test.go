@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -19,7 +20,7 @@ import (
 func etcdProxy(t *testing.T) (p *wire.Proxy, far, near *clientv3.Client, prefix string) {
 	t.Helper()
 	etcd := testenv.Etcd(t)
-	p = newProxy(t, etcd.Addr, wire.GRPC)
+	p = newProxy(t, etcd.Addr, codec.GRPC)
 	through := testenv.Coordination{Addr: p.Addr, Prefix: etcd.Prefix}
 	return p, through.EtcdClient(t), etcd.EtcdClient(t), etcd.Prefix
 }

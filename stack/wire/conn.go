@@ -16,11 +16,11 @@ type conn struct {
 	server *net.TCPConn // nil before it is dialed
 
 	reading sync.Mutex // of session
-	session session
+	session Session
 
 	// All that follows is under the proxy's mutex.
 	up, down lane
-	waiting  []*call         // for their answers, in order
+	waiting  []*Command      // for their answers, in order
 	gone     bool            // the client has closed
 	given    bool            // see Hold.Abandon
 	turned   bool            // to be closed when nothing is held any more
@@ -51,18 +51,18 @@ func (c *conn) start() {
 		close(c.left)
 		return
 	}
-	p.running.Go(func() { c.read(c.client, &c.up, c.session.command) })
-	p.running.Go(func() { c.read(c.server, &c.down, c.session.answer) })
+	p.running.Go(func() { c.read(c.client, &c.up, c.session.Command) })
+	p.running.Go(func() { c.read(c.server, &c.down, c.session.Answer) })
 }
 
 // errTLS is a client that does not speak in the clear.
 var errTLS = errors.New("the client speaks TLS: have it connect without")
 
 // read reads messages from one side until its end.
-func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (message, error)) {
+func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (Message, error)) {
 	in := make([]byte, 16<<10)
 	var rest []byte
-	first := l.up && c.proxy.codec.plain
+	first := l.up && c.proxy.codec.Plain
 	for {
 		n, err := from.Read(in)
 		if n > 0 {
@@ -86,7 +86,7 @@ func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (message, erro
 }
 
 func (c *conn) unreadable(err error) {
-	if !errors.Is(err, errReplica) {
+	if !errors.Is(err, ErrReplica) {
 		c.proxy.fail(err)
 	}
 	c.proxy.mu.Lock()
@@ -96,20 +96,20 @@ func (c *conn) unreadable(err error) {
 
 // take reads the messages at the beginning of p, hands them on, and returns the rest. The items still refer to their
 // parts of p.
-func (c *conn) take(l *lane, p []byte, next func([]byte) (message, error)) (rest []byte, err error) {
+func (c *conn) take(l *lane, p []byte, next func([]byte) (Message, error)) (rest []byte, err error) {
 	var few [4]item
 	items := few[:0]
 	c.reading.Lock()
 	for len(p) > 0 {
-		var m message
-		if m, err = next(p); err != nil || m.size == 0 {
+		var m Message
+		if m, err = next(p); err != nil || m.Size == 0 {
 			break
 		}
-		if m.data == nil {
-			m.data = p[:m.size:m.size]
+		if m.Data == nil {
+			m.Data = p[:m.Size:m.Size]
 		}
-		items = append(items, item{message: m})
-		p = p[m.size:]
+		items = append(items, item{Message: m})
+		p = p[m.Size:]
 	}
 	c.reading.Unlock()
 	if len(p) == 0 {
@@ -137,7 +137,7 @@ func (c *conn) ended(l *lane) {
 	} else {
 		close(c.left)
 		c.up.queue, c.up.broken = nil, true
-		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return !k.arrived })
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *Command) bool { return !k.arrived })
 		if c.gone && c.proxy.delay == nil { // with a delay an answer may still be on its way
 			c.close()
 			return
@@ -155,7 +155,7 @@ func (c *conn) finished(l *lane) {
 	}
 	for _, k := range slices.Clone(c.waiting) {
 		if k.open {
-			c.pass(&item{message: message{of: k, last: true}}, time.Now())
+			c.pass(&item{Message: Message{Of: k, Last: true}}, time.Now())
 		}
 	}
 	c.close()
@@ -165,7 +165,7 @@ func (c *conn) finished(l *lane) {
 func (c *conn) discard() {
 	c.gone = true
 	c.up.queue, c.down.queue = nil, nil
-	c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.Sent.IsZero() })
+	c.waiting = slices.DeleteFunc(c.waiting, func(k *Command) bool { return k.Sent.IsZero() })
 	if c.server == nil {
 		c.close()
 		return

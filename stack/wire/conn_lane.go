@@ -16,7 +16,7 @@ type lane struct {
 
 // item is a message that has come, or the end of what comes.
 type item struct {
-	message
+	Message
 	holds []*Hold
 	end   bool
 	due   time.Time // earliest time to forward it; zero = no delay
@@ -29,27 +29,27 @@ func (c *conn) come(l *lane, items []item) {
 	}
 	for i := range items {
 		it := &items[i]
-		if c.mute[it.stream] {
+		if c.mute[it.Stream] {
 			continue
 		}
-		if it.call != nil {
-			it.call.stream = it.stream
-			it.holds = c.proxy.enter(c, it.call)
+		if it.Command != nil {
+			it.Command.stream = it.Stream
+			it.holds = c.proxy.enter(c, it.Command)
 		}
-		if it.granted != nil {
-			c.granted = it.granted
+		if it.Granted != nil {
+			c.granted = it.Granted
 		}
-		if it.push != nil {
-			it.push.Server, it.push.Conn = c.proxy.server, c.id
-			it.holds = c.proxy.meant(it.push, true)
+		if it.Push != nil {
+			it.Push.Server, it.Push.Conn = c.proxy.server, c.id
+			it.holds = c.proxy.meant(it.Push, true)
 		}
-		if it.of != nil {
-			it.of.arrived, it.of.open = true, it.of.open || it.open
-			it.of.keep(it.data)
+		if it.Of != nil {
+			it.Of.arrived, it.Of.open = true, it.Of.open || it.Open
+			it.Of.keep(it.Data)
 		}
 		// A client's cancel is dropped while something of its stream is in the queue: a server that receives both at once may
 		// not execute the command.
-		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
+		if it.Cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.Stream == it.Stream }) {
 			continue
 		}
 		c.queue(l, *it)
@@ -111,12 +111,12 @@ func (c *conn) drain(l *lane) {
 // owed says whether the end of an abandoned connection must wait for the server's answer: a server that reads a command
 // together with the end of the connection may not execute the command.
 func (c *conn) owed() bool {
-	return c.given && slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
+	return c.given && slices.ContainsFunc(c.waiting, func(k *Command) bool { return !k.Poll })
 }
 
 // spent says whether the connection was turned away from its server and nothing is under way on it any more.
 func (c *conn) spent() bool {
-	return c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
+	return c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *Command) bool { return !k.Poll })
 }
 
 // passing takes from a lane what may go now.
@@ -135,20 +135,20 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 			kept = append(kept, l.queue[i:]...)
 			break
 		}
-		if stopped.has(it.stream) || it.end && len(kept) > 0 {
+		if stopped.has(it.Stream) || it.end && len(kept) > 0 {
 			kept = append(kept, *it)
 			continue
 		}
 		holding, drop := it.held()
 		switch {
-		case drop != nil && it.push != nil && !drop.resets:
+		case drop != nil && it.Push != nil && !drop.resets:
 			continue // it alone is lost
 		case drop != nil:
-			dropped, ends = drop, ends || drop.resets || it.stream == 0
-			stopped.add(it.stream)
+			dropped, ends = drop, ends || drop.resets || it.Stream == 0
+			stopped.add(it.Stream)
 			kept = append(kept, *it)
 		case holding:
-			stopped.add(it.stream)
+			stopped.add(it.Stream)
 			kept = append(kept, *it)
 		case it.end && l.up && c.owed():
 			kept = append(kept, *it)
@@ -156,7 +156,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 			end = true
 		default:
 			c.pass(it, now)
-			out = append(out, it.data)
+			out = append(out, it.Data)
 		}
 	}
 	clear(l.queue[len(kept):])
@@ -173,32 +173,32 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 // pass notes that a message goes on.
 func (c *conn) pass(it *item, now time.Time) {
 	r := c.proxy.recorder
-	if k := it.call; k != nil {
+	if k := it.Command; k != nil {
 		k.Sent = now
 		if r != nil {
 			r.sent(k)
 		}
 	}
-	if it.push != nil && r != nil {
-		r.pushed(it.push, now)
+	if it.Push != nil && r != nil {
+		r.pushed(it.Push, now)
 	}
-	if k := it.of; k != nil && it.last {
-		k.Answered, k.Failed = now, it.failed
+	if k := it.Of; k != nil && it.Last {
+		k.Answered, k.Failed = now, it.Failed
 		c.forget(k)
 		if r != nil {
 			r.answered(k)
 		}
 	}
-	for _, k := range it.over {
+	for _, k := range it.Over {
 		c.forget(k)
 	}
-	if it.cancel {
-		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.stream == it.stream })
+	if it.Cancel {
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *Command) bool { return k.stream == it.Stream })
 	}
 }
 
 // forget takes a call out of those that wait for an answer.
-func (c *conn) forget(k *call) {
+func (c *conn) forget(k *Command) {
 	if i := slices.Index(c.waiting, k); i >= 0 {
 		c.waiting = slices.Delete(c.waiting, i, i+1)
 	}
@@ -206,7 +206,7 @@ func (c *conn) forget(k *call) {
 
 // holding says whether something is held on the connection, or will be when it comes.
 func (c *conn) holding() bool {
-	return len(c.up.queue) > 0 || len(c.down.queue) > 0 || slices.ContainsFunc(c.waiting, func(k *call) bool {
+	return len(c.up.queue) > 0 || len(c.down.queue) > 0 || slices.ContainsFunc(c.waiting, func(k *Command) bool {
 		return slices.ContainsFunc(k.holds, (*Hold).holds)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -36,7 +37,7 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	s := testenv.Redis(t)
 	base, err := redis.ParseURL(s.URL)
 	testkit.Must(t, err)
-	p := newProxy(t, base.Addr, wire.Redis)
+	p := newProxy(t, base.Addr, codec.Redis)
 	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
 	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, enough)
@@ -62,7 +63,7 @@ func dial(t *testing.T, addr string) net.Conn {
 func between(t *testing.T, text string, rule wire.Rule) (p *wire.Proxy, hold *wire.Hold, client, server net.Conn) {
 	t.Helper()
 	l := listen(t)
-	p = newProxy(t, l.Addr().String(), wire.Redis)
+	p = newProxy(t, l.Addr().String(), codec.Redis)
 	hold, client = p.Add(rule), dial(t, p.Addr)
 	_, err := io.WriteString(client, text)
 	testkit.Must(t, err)
@@ -165,7 +166,7 @@ func TestCuts(t *testing.T) {
 				call.Conn == 0 {
 				t.Errorf("held: %+v", call)
 			}
-			if got := patterns(p.Unanswered()); !slices.Equal(got, []string{"SET " + wire.Key(key)}) {
+			if got := patterns(p.Unanswered()); !slices.Equal(got, []string{"SET " + codec.Key(key)}) {
 				t.Errorf("Unanswered() = %q", got)
 			}
 			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.before {
@@ -195,7 +196,7 @@ func TestCuts(t *testing.T) {
 // A client whose command is dropped by a reset reads just that.
 func TestDropResets(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
+	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, codec.Redis)
 	h := p.Add(wire.Rule{})
 	conn := dial(t, p.Addr)
 	_, err := conn.Write([]byte("SET a b\r\n"))
@@ -213,7 +214,7 @@ func TestLateWrite(t *testing.T) {
 	t.Parallel()
 	p := redisProxy(t, redis.Options{ReadTimeout: 3 * time.Second})
 	key := p.prefix + "k"
-	h := p.Add(wire.Rule{Match: is("SET " + wire.Key(key))})
+	h := p.Add(wire.Rule{Match: is("SET " + codec.Key(key))})
 	if err := p.far.Set(t.Context(), key, "late", 0).Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("SET without an answer = %v", err)
 	}
@@ -279,8 +280,8 @@ func TestPipelineIsCut(t *testing.T) {
 func TestEveryAndCancel(t *testing.T) {
 	t.Parallel()
 	p := redisProxy(t, redis.Options{})
-	p.Add(wire.Rule{Match: is("INCR " + wire.Key(p.prefix+"n"))}).Cancel()
-	every := p.Add(wire.Rule{Match: is("INCR " + wire.Key(p.prefix+"n")), Every: true})
+	p.Add(wire.Rule{Match: is("INCR " + codec.Key(p.prefix+"n"))}).Cancel()
+	every := p.Add(wire.Rule{Match: is("INCR " + codec.Key(p.prefix+"n")), Every: true})
 	done := make(chan error, 3)
 	for range 3 {
 		go func() { done <- p.far.Incr(t.Context(), p.prefix+"n").Err() }()
@@ -332,7 +333,7 @@ func TestDiscard(t *testing.T) {
 	if err := p.far.Ping(t.Context()).Err(); err != nil { // it lives on
 		t.Fatal(err)
 	}
-	held := p.Add(wire.Rule{Match: is("SET " + wire.Key(p.prefix+"k"))})
+	held := p.Add(wire.Rule{Match: is("SET " + codec.Key(p.prefix+"k"))})
 	victim := redis.NewClient(func() *redis.Options { o := *p.far.Options(); o.ClientName += "-victim"; return &o }())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -32,7 +33,7 @@ func TestDelayIsALine(t *testing.T) {
 		many = 100
 	)
 	s := testenv.Redis(t)
-	p := delayed(t, s.Client.Options().Addr, wire.Redis, by)
+	p := delayed(t, s.Client.Options().Addr, codec.Redis, by)
 	o := *s.Client.Options()
 	o.Addr, o.PoolSize = p.Addr, 1
 	c := testkit.Closing(t, redis.NewClient(&o))

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -32,7 +33,7 @@ func TestMySQL(t *testing.T) {
 	var r wire.Recorder
 	cfg, err := driver.ParseDSN(testenv.MySQL(t))
 	testkit.Must(t, err)
-	cfg.Addr = tap(t, &r, cfg.Addr, wire.MySQL)
+	cfg.Addr = tap(t, &r, cfg.Addr, codec.MySQL)
 	db, err := backend.OpenSQL(cfg.FormatDSN(), 1)
 	testkit.Must(t, err)
 	pool, err := db.DB()
@@ -72,7 +73,7 @@ func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, 
 		return db
 	}
 	near = open()
-	p = newProxy(t, cfg.Addr, wire.MySQL)
+	p = newProxy(t, cfg.Addr, codec.MySQL)
 	if cfg.Addr = p.Addr; change != nil {
 		change(cfg)
 	}
@@ -218,28 +219,4 @@ func TestMySQLRefuses(t *testing.T) {
 		t.Errorf("Err() = %v", err)
 	}
 	p.Forget(0)
-}
-
-// What does several things inside the database is known by its digest.
-func TestSQLInside(t *testing.T) {
-	t.Parallel()
-	for statement, want := range map[string]string{
-		"CALL buy(7, 'k')":                        wire.SQLProcedure,
-		"/* app */ call buy(?, @out)":             wire.SQLProcedure,
-		"SELECT buy_one(7)":                       wire.SQLProcedure,
-		"EXECUTE s USING @a":                      wire.SQLProcedure,
-		"BEGIN; UPDATE a SET n = 1; COMMIT":       wire.SQLStatements,
-		"BEGIN NOT ATOMIC SELECT 1; END":          wire.SQLStatements,
-		"INSERT INTO o SELECT 1 FROM s":           wire.SQLSubquery,
-		"insert into o(a) (select 1 from dual)":   wire.SQLSubquery,
-		"UPDATE s SET n = (SELECT COUNT(*) - 1)":  wire.SQLSubquery,
-		"UPDATE s SET n = n - 1 WHERE n >= 1;":    "",
-		"INSERT INTO o(t) VALUES ('a; SELECT b')": "",
-		"SELECT n FROM s WHERE id = 7 FOR UPDATE": "",
-		"SELECT LAST_INSERT_ID()":                 "",
-		"SELECT COUNT(*) FROM o":                  "",
-		"COMMIT":                                  "",
-	} {
-		testkit.Is(t, wire.SQLInside(wire.SQLDigest(statement)), want, "wire.SQLInside(%s)", wire.SQLDigest(statement))
-	}
 }

@@ -39,7 +39,7 @@ type Proxy struct {
 	conns   map[*conn]bool
 	marks   map[string]bool // the addresses of acceptAll's connections
 	rules   []*Hold
-	calls   []*call
+	calls   []*Command
 }
 
 // NewProxy starts a proxy before the server at target, host:port; server is its name in [Call]. The caller closes it.
@@ -113,7 +113,7 @@ func (p *Proxy) Turn(target string) {
 func (p *Proxy) Since(id int64) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(p.calls, id+1, func(k *call, id int64) int { return int(k.ID - id) })
+	from, _ := slices.BinarySearchFunc(p.calls, id+1, func(k *Command, id int64) int { return int(k.ID - id) })
 	found := make([]Call, 0, len(p.calls)-from)
 	for _, k := range p.calls[from:] {
 		found = append(found, k.Call)
@@ -126,7 +126,7 @@ func (p *Proxy) Forget(id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = nil
-	p.calls = slices.DeleteFunc(p.calls, func(k *call) bool { return k.ID <= id })
+	p.calls = slices.DeleteFunc(p.calls, func(k *Command) bool { return k.ID <= id })
 }
 
 // Unanswered returns the calls that are held, or sent and not answered, in order. It leaves out polls, Setup, and
@@ -224,7 +224,7 @@ func (p *Proxy) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.codec.begin(),
+		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.codec.Begin(),
 			left: make(chan struct{})}
 		c.up.up = true
 		p.mu.Lock()
@@ -253,14 +253,14 @@ func (p *Proxy) fail(err error) {
 }
 
 // enter gives a command its number and its place, and returns the rules that hold it.
-func (p *Proxy) enter(c *conn, k *call) (holds []*Hold) {
-	k.conn, k.Server, k.Conn = c, p.server, c.id
-	if k.inside {
+func (p *Proxy) enter(c *conn, k *Command) (holds []*Hold) {
+	k.Server, k.Conn = p.server, c.id
+	if k.Inside {
 		return nil
 	}
 	k.ID = ids.Add(1)
 	p.calls = append(p.calls, k)
-	if !k.silent {
+	if !k.Silent {
 		c.waiting = append(c.waiting, k)
 	}
 	if k.Setup {
@@ -271,7 +271,7 @@ func (p *Proxy) enter(c *conn, k *call) (holds []*Hold) {
 
 // meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Rules
 // that hold the answer are kept in the call.
-func (p *Proxy) meant(k *call, push bool) (holds []*Hold) {
+func (p *Proxy) meant(k *Command, push bool) (holds []*Hold) {
 	p.rules = slices.DeleteFunc(p.rules, func(h *Hold) bool {
 		if h.rule.Push != push || !h.rule.Match(k.Call) {
 			return false

@@ -41,14 +41,14 @@ func (r *Recorder) Add(c Call) {
 }
 
 // sent notes a call that has passed. A poll is noted when it is answered.
-func (r *Recorder) sent(k *call) {
-	if k.Setup || k.quiet && !k.listens {
+func (r *Recorder) sent(k *Command) {
+	if k.Setup || k.Quiet && !k.Listens {
 		return
 	}
 	noted := k.Call
-	noted.Poll = k.Poll && !k.listens
-	if k.own != nil {
-		noted.Words, noted.Text, noted.Pattern = k.own.Words, k.own.Text, k.own.Pattern
+	noted.Poll = k.Poll && !k.Listens
+	if k.Own != nil {
+		noted.Words, noted.Text, noted.Pattern = k.Own.Words, k.Own.Text, k.Own.Pattern
 	}
 	k.noted = &noted
 	if !noted.Poll {
@@ -59,7 +59,7 @@ func (r *Recorder) sent(k *call) {
 }
 
 // pushed notes a message of a Redis subscription, as a call that is its own answer.
-func (r *Recorder) pushed(k *call, now time.Time) {
+func (r *Recorder) pushed(k *Command, now time.Time) {
 	if len(k.Words) == 0 {
 		return
 	}
@@ -68,8 +68,8 @@ func (r *Recorder) pushed(k *call, now time.Time) {
 	r.Add(noted)
 }
 
-func (r *Recorder) answered(k *call) {
-	if k.noted == nil || k.quiet && !k.listens {
+func (r *Recorder) answered(k *Command) {
+	if k.noted == nil || k.Quiet && !k.Listens {
 		return
 	}
 	r.mu.Lock()

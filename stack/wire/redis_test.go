@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -23,7 +23,7 @@ func TestRedis(t *testing.T) {
 	var r wire.Recorder
 	o, err := redis.ParseURL(testenv.Miniredis(t).URL)
 	testkit.Must(t, err)
-	o.Addr = tap(t, &r, o.Addr, wire.Redis)
+	o.Addr = tap(t, &r, o.Addr, codec.Redis)
 	c := testkit.Closing(t, redis.NewClient(o))
 	sub := testkit.Closing(t, c.Subscribe(t.Context(), "news"))
 	_, err = sub.Receive(t.Context())
@@ -44,22 +44,6 @@ func TestRedis(t *testing.T) {
 		`SUBSCRIBE news`, `SET stock:{101} "{\"a b\": 'c'}"`, `GET stock:{101}`, `DEL stock:{101} ""`,
 		`PUBLISH news "it's sold"`, `MESSAGE news "it's sold"`,
 	}, recorded(t, &r))
-}
-
-func TestRedisWords(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string][]string{
-		`"set" "a b" "\x00\xff\"\\\n"`: {"set", "a b", "\x00\xff\"\\\n"},
-		`"ping"`:                       {"ping"},
-		`ping`:                         nil,
-		`"ping`:                        nil,
-		``:                             nil,
-	} {
-		got, ok := wire.RedisWords(line)
-		if diff := cmp.Diff(want, got); diff != "" || ok != (want != nil) {
-			t.Errorf("RedisWords(%s) = %q, %t, want %q", line, got, ok, want)
-		}
-	}
 }
 
 // Every reply is that of its own command, whatever it looks like, in both versions of the protocol.
@@ -129,7 +113,7 @@ func TestRedisTransaction(t *testing.T) {
 		done <- err
 	}()
 	reached(t, h)
-	key := wire.Key(p.prefix)
+	key := codec.Key(p.prefix)
 	if got, want := h.Call().Pattern, "MULTI; SET "+key+"a; RPUSH "+key+"b; EXEC"; got != want ||
 		!slices.Contains(h.Call().Words, a) {
 		t.Errorf("the transaction is %q of %q, want %q", got, h.Call().Words, want)
@@ -192,7 +176,7 @@ func TestRedisScripts(t *testing.T) {
 	for range 2 {
 		testkit.Must(t, script.Run(t.Context(), p.far, []string{p.prefix + "stock:{101}"}, 7).Err())
 	}
-	key := wire.Key(p.prefix) + "stock:{#}"
+	key := codec.Key(p.prefix) + "stock:{#}"
 	var got []string
 	for _, c := range p.Since(0) {
 		if !c.Setup {
@@ -221,7 +205,7 @@ func TestRedisRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
+			p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, codec.Redis)
 			conn := dial(t, p.Addr)
 			_, err := conn.Write([]byte(c.send))
 			testkit.Must(t, err)

@@ -24,7 +24,7 @@ type Hold struct {
 
 	// Under the proxy's mutex.
 	first  *Call
-	held   *call // with first
+	held   *Command // with first
 	passed bool
 	lost   bool
 	resets bool // with lost
@@ -127,7 +127,7 @@ func (h *Hold) end(how func()) {
 // holds says whether the rule is still on.
 func (h *Hold) holds() bool { return !h.passed && !h.lost }
 
-func (h *Hold) reach(k *call) {
+func (h *Hold) reach(k *Command) {
 	if h.first == nil {
 		first := k.Call
 		h.first, h.held = &first, k
@@ -136,14 +136,14 @@ func (h *Hold) reach(k *call) {
 }
 
 // holders are the rules that hold an item, or held it.
-func (it *item) holders() ([]*Hold, *call) {
+func (it *item) holders() ([]*Hold, *Command) {
 	switch {
-	case it.of != nil:
-		return it.of.holds, it.of
-	case it.push != nil:
-		return it.holds, it.push
+	case it.Of != nil:
+		return it.Of.holds, it.Of
+	case it.Push != nil:
+		return it.holds, it.Push
 	}
-	return it.holds, it.call
+	return it.holds, it.Command
 }
 
 // held says whether an item that is next is held; lost is the rule that drops it.
@@ -176,13 +176,13 @@ func (c *conn) lose(h *Hold) {
 			case h.resets:
 				c.reset()
 				return
-			case it.push != nil:
+			case it.Push != nil:
 				l.queue = slices.Delete(l.queue, i, i+1)
-			case it.stream == 0:
+			case it.Stream == 0:
 				c.silence()
 				return
 			default:
-				c.silenceStream(it.stream)
+				c.silenceStream(it.Stream)
 			}
 		}
 	}
@@ -193,7 +193,29 @@ func (c *conn) silenceStream(stream uint32) {
 		c.mute = map[uint32]bool{}
 	}
 	c.mute[stream] = true
-	of := func(it item) bool { return it.stream == stream && !it.end }
+	of := func(it item) bool { return it.Stream == stream && !it.end }
 	c.up.queue, c.down.queue = slices.DeleteFunc(c.up.queue, of), slices.DeleteFunc(c.down.queue, of)
-	c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.stream == stream })
+	c.waiting = slices.DeleteFunc(c.waiting, func(k *Command) bool { return k.stream == stream })
+}
+
+// mostKept is how much of an answer a [Hold] of answers keeps for [Hold.Said].
+const mostKept = 4 << 10
+
+// keep notes a part of an answer that a rule holds.
+func (k *Command) keep(part []byte) {
+	if len(k.holds) > 0 {
+		k.raw = append(k.raw, part[:min(len(part), mostKept-len(k.raw))]...)
+	}
+}
+
+// Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An
+// answer in several parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read:
+// only those of Redis and MySQL can.
+func (h *Hold) Said() string {
+	h.proxy.mu.Lock()
+	defer h.proxy.mu.Unlock()
+	if h.held == nil || h.held.Said == nil {
+		return ""
+	}
+	return h.held.Said(h.held.raw)
 }

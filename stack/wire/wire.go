@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"errors"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type Call struct {
 	// Text is the command on one line, for people.
 	Text string
 	// Pattern is Text without what differs from run to run: ids, tokens, numbers, values. A script has its name, see
-	// [Names].
+	// codec.Names.
 	Pattern string
 	// Sent is when the whole command had been passed on; zero while it is held. Answered is when the last part of its
 	// answer had been; zero = not answered.
@@ -52,62 +53,60 @@ func (c *Call) At() time.Time {
 	return c.Sent
 }
 
-// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], and [Raw]
-// for bytes that are passed on unread.
+// Codec reads the messages of a protocol. Package codec has those of the servers, and [Raw] passes bytes on unread.
 type Codec struct {
-	name  string
-	plain bool           // the client speaks first, so that TLS is recognized by its first bytes
-	begin func() session // called once for each connection
+	Plain bool           // the client speaks first, so that TLS is recognized by its first bytes
+	Begin func() Session // called once for each connection
 }
 
-// session reads both sides of one connection. The caller runs one method at a time.
-type session interface {
-	// command reads the next message at the beginning of p, which a client sent; size 0 = it is not whole yet.
-	command(p []byte) (message, error)
-	// answer does the same with what the server sent.
-	answer(p []byte) (message, error)
+// Session reads both sides of one connection. The caller runs one method at a time.
+type Session interface {
+	// Command reads the next message at the beginning of p, which a client sent; size 0 = it is not whole yet.
+	Command(p []byte) (Message, error)
+	// Answer does the same with what the server sent.
+	Answer(p []byte) (Message, error)
 }
 
-// message is the smallest thing that is held or passes.
-type message struct {
-	size int    // how many bytes were read for it
-	data []byte // what is passed on in its place; nil = the bytes read
+// ErrReplica is what a [Session] returns for a replica's link: its connection ends, and the proxy has met no error.
+var ErrReplica = errors.New("a replica's link is no client's")
+
+// Message is the smallest thing that is held or passes.
+type Message struct {
+	Size int    // how many bytes were read for it
+	Data []byte // what is passed on in its place; nil = the bytes read
 	// Messages of one stream keep their order; 0 in a protocol with one stream per connection.
-	stream uint32
+	Stream uint32
 
-	call   *call // the command that it is
-	cancel bool  // the client gives up the stream
+	Command *Command // that it is
+	Cancel  bool     // the client gives up the stream
 
-	of     *call   // the command whose answer it is, or is part of
-	last   bool    // it completes the answer
-	open   bool    // the answer ends with the connection
-	failed string  // with last: why the server refused
-	over   []*call // with last: other commands that will get no answer
+	Of     *Command   // the command whose answer it is, or is part of
+	Last   bool       // it completes the answer
+	Open   bool       // the answer ends with the connection
+	Failed string     // with Last: why the server refused
+	Over   []*Command // with Last: other commands that will get no answer
 
-	granted []byte // with last: the credentials of the client's session, see Proxy.Sessions
+	Granted []byte // with Last: the credentials of the client's session, see Proxy.Sessions
 
-	push *call // what it is where the server sent it by itself
+	Push *Command // what it is where the server sent it by itself
 }
 
-// call is a Call on its way.
-type call struct {
+// Command is a Call on its way. A codec sets the exported fields, the proxy the others.
+type Command struct {
 	Call
-	conn    *conn
-	stream  uint32
-	holds   []*Hold                    // of its answer
-	silent  bool                       // it has no answer
-	open    bool                       // its answer ends with the connection
-	arrived bool                       // the answer has begun to come
-	raw     []byte                     // the answer so far, where holds hold it
-	said    func(answer []byte) string // writes the answer for people; nil = it cannot be read
+	Silent bool                       // it has no answer
+	Said   func(answer []byte) string // writes the answer for people; nil = it cannot be read
 
 	// For a Recorder.
-	quiet   bool  // it is left out
-	listens bool  // it begins a subscription: a Recorder orders it by when it was sent
-	inside  bool  // it is part of a transaction, which is one call
-	own     *Call // EXEC alone, which is noted in place of the transaction
-	noted   *Call
-}
+	Quiet   bool  // it is left out
+	Listens bool  // it begins a subscription: a Recorder orders it by when it was sent
+	Inside  bool  // it is part of a transaction, which is one call
+	Own     *Call // EXEC alone, which is noted in place of the transaction
 
-// maxMessage is longer than any message that a client or a server sends; a greater length means another protocol.
-const maxMessage = 1 << 30
+	stream  uint32
+	holds   []*Hold // of its answer
+	open    bool    // its answer ends with the connection
+	arrived bool    // the answer has begun to come
+	raw     []byte  // the answer so far, where holds hold it
+	noted   *Call   // by a Recorder
+}

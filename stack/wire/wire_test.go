@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.IgnoreServers()) 
 func BenchmarkProxy(b *testing.B) {
 	s := testenv.Redis(b)
 	addr := s.Client.Options().Addr
-	p, err := wire.NewProxy("redis", addr, wire.Redis)
+	p, err := wire.NewProxy("redis", addr, codec.Redis)
 	testkit.Must(b, err)
 	b.Cleanup(p.Close)
 	for name, addr := range map[string]string{"direct": addr, "proxied": p.Addr} {
@@ -40,13 +41,13 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	b.Run("digest", func(b *testing.B) {
 		for b.Loop() {
-			wire.SQLDigest("UPDATE product_stock SET stock = 99, fence = 2, lease_seq = lease_seq + 1, version = version + 1 " +
+			codec.SQLDigest("UPDATE product_stock SET stock = 99, fence = 2, lease_seq = lease_seq + 1, version = version + 1 " +
 				"WHERE id = 101 AND fence <= 2")
 		}
 	})
 	b.Run("key", func(b *testing.B) {
 		for b.Loop() {
-			wire.Key("lastitem:lock:handoff:{101}:ended:0123456789abcdef0123456789abcdef")
+			codec.Key("lastitem:lock:handoff:{101}:ended:0123456789abcdef0123456789abcdef")
 		}
 	})
 }
@@ -81,7 +82,7 @@ func want(t *testing.T, want, got []string) {
 func TestTapEnds(t *testing.T) {
 	t.Parallel()
 	var r wire.Recorder
-	tap, err := r.Tap("server", "127.0.0.1:1", wire.Redis)
+	tap, err := r.Tap("server", "127.0.0.1:1", codec.Redis)
 	testkit.Must(t, err)
 	c := testkit.Closing(t, redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1}))
 	ctx := testkit.Within(t, 30*time.Second)
@@ -117,7 +118,7 @@ func TestHTTPAnswers(t *testing.T) {
 			http.Error(w, "no", http.StatusConflict)
 		}
 	}))
-	p := newProxy(t, server.Listener.Addr().String(), wire.HTTP)
+	p := newProxy(t, server.Listener.Addr().String(), codec.HTTP)
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	do := func(method, path string) (int, int) {
@@ -166,7 +167,7 @@ func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	var r wire.Recorder
 	server := testenv.ZooKeeper(t)
-	c := openZooKeeper(t, tap(t, &r, server.Addr, wire.ZooKeeper))
+	c := openZooKeeper(t, tap(t, &r, server.Addr, codec.ZooKeeper))
 	_, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll))
 	testkit.Must(t, err)
 	_, _, err = c.Children(server.Prefix)
@@ -180,7 +181,7 @@ func TestZooKeeper(t *testing.T) {
 func TestZooKeeperCuts(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	p := newProxy(t, s.Addr, wire.ZooKeeper)
+	p := newProxy(t, s.Addr, codec.ZooKeeper)
 	far, near := openZooKeeper(t, p.Addr), openZooKeeper(t, s.Addr)
 	path := func(n int) string { return fmt.Sprint(s.Prefix, "-", n) }
 	holdWrites(t, p, named("create"), func(n int) error {

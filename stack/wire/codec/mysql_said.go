@@ -1,60 +1,11 @@
-package wire
+package codec
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
 )
-
-// mostKept is how much of an answer a [Hold] of answers keeps for [Hold.Said].
-const mostKept = 4 << 10
-
-// keep notes a part of an answer that a rule holds.
-func (k *call) keep(part []byte) {
-	if len(k.holds) > 0 {
-		k.raw = append(k.raw, part[:min(len(part), mostKept-len(k.raw))]...)
-	}
-}
-
-// Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An
-// answer in several parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read:
-// only those of Redis and MySQL can.
-func (h *Hold) Said() string {
-	h.proxy.mu.Lock()
-	defer h.proxy.mu.Unlock()
-	if h.held == nil || h.held.said == nil {
-		return ""
-	}
-	return h.held.said(h.held.raw)
-}
-
-// respSaid writes a reply that is whole.
-func respSaid(p []byte) string {
-	if n, err := respReply(p); n == 0 || err != nil {
-		return ""
-	}
-	switch p[0] {
-	case '$':
-		size, head, _ := respNumber(p)
-		if size < 0 {
-			return "nil"
-		}
-		return string(p[head : head+size])
-	case '_':
-		return "nil"
-	case '*':
-		if size, _, _ := respNumber(p); size < 0 {
-			return "nil"
-		}
-		return "[" + strings.Join(respWords(p, 8), ", ") + "]"
-	case '+', '-', ':', ',', '#', '(':
-		line, _, _ := bytes.Cut(p[1:], []byte("\r\n"))
-		return string(line)
-	}
-	return ""
-}
 
 // mysqlSaid writes the first row of a result, or how many rows a statement has changed, or the number of an error.
 func mysqlSaid(p []byte) string {

@@ -1,59 +1,57 @@
-package wire
+package codec
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"lastitem/stack/wire"
 )
 
 // Redis reads RESP 2 and 3. MULTI to EXEC is one call, in the place of EXEC: commands before it have no effect. The
 // connection of a subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is
 // closed without an error: a foreign replica whose master is gone may go on dialling the master's address, whose port
 // the proxy has now.
-var Redis = Codec{name: "redis", plain: true, begin: func() session {
+var Redis = wire.Codec{Plain: true, Begin: func() wire.Session {
 	return &redisSession{channels: map[string]map[string]bool{}}
 }}
 
 type redisSession struct {
 	waiting  []*redisCall
-	multi    []*call // since MULTI
+	multi    []*wire.Command // since MULTI
 	name     string
 	channels map[string]map[string]bool // that are subscribed to, by the kind of subscription: "", "p", "s"
 	resp3    bool
 }
 
-// errReplica ends the connection of a Redis replica.
-var errReplica = errors.New("a replica's link is no client's")
-
 // redisCall is a command without an answer. A subscription has as many confirmations as channels; -1 = as many as there
 // are.
 type redisCall struct {
-	call     *call
+	call     *wire.Command
 	verb     string
 	confirms int
 }
 
-func (s *redisSession) command(p []byte) (message, error) {
+func (s *redisSession) Command(p []byte) (wire.Message, error) {
 	words, n, err := respCommand(p)
-	m := message{size: n}
+	m := wire.Message{Size: n}
 	if err != nil || n == 0 || len(words) == 0 {
 		return m, err
 	}
 	verb := strings.ToUpper(words[0])
 	switch verb {
 	case "PSYNC", "SYNC", "REPLCONF":
-		return m, errReplica
+		return m, wire.ErrReplica
 	}
 	if why := redisRefused(verb, words); why != "" {
 		return m, fmt.Errorf("%s %s", RedisText(words[:1]), why)
 	}
-	c := &redisCall{call: &call{}, verb: verb}
+	c := &redisCall{call: &wire.Command{}, verb: verb}
 	k := c.call
-	k.Words, k.Text, k.Pattern, k.said = words, RedisText(words), redisPattern(verb, words), respSaid
+	k.Words, k.Text, k.Pattern, k.Said = words, RedisText(words), redisPattern(verb, words), respSaid
 	k.Setup, k.Poll = redisSetup[verb], redisPoll(verb, words)
 	if strings.HasSuffix(verb, "SUBSCRIBE") && s.multi == nil {
-		k.Poll, k.quiet, k.listens = true, true, !strings.HasSuffix(verb, "UNSUBSCRIBE")
+		k.Poll, k.Quiet, k.Listens = true, true, !strings.HasSuffix(verb, "UNSUBSCRIBE")
 		c.confirms = len(words) - 1
 		if c.confirms == 0 {
 			c.confirms = -1
@@ -62,22 +60,22 @@ func (s *redisSession) command(p []byte) (message, error) {
 	s.named(verb, words)
 	k.Name = s.name
 	s.waiting = append(s.waiting, c)
-	m.call = k
+	m.Command = k
 	s.transaction(verb, k)
 	return m, nil
 }
 
 // transaction gathers the commands from MULTI to its end, and makes that the call.
-func (s *redisSession) transaction(verb string, k *call) {
+func (s *redisSession) transaction(verb string, k *wire.Command) {
 	switch {
 	case verb == "RESET":
 		s.multi = nil
 	case verb == "MULTI" && s.multi == nil:
-		k.inside, s.multi = true, []*call{k}
+		k.Inside, s.multi = true, []*wire.Command{k}
 	case s.multi == nil:
 	case verb == "EXEC" || verb == "DISCARD":
 		own := k.Call
-		k.own = &own
+		k.Own = &own
 		k.Words, k.Text, k.Pattern = nil, "", ""
 		for _, part := range s.multi {
 			k.Words = append(k.Words, part.Words...)
@@ -87,7 +85,7 @@ func (s *redisSession) transaction(verb string, k *call) {
 		k.Words, k.Text, k.Pattern = append(k.Words, own.Words...), k.Text+own.Text, k.Pattern+own.Pattern
 		s.multi = nil
 	default:
-		k.inside, k.Poll = true, false // nothing waits inside
+		k.Inside, k.Poll = true, false // nothing waits inside
 		s.multi = append(s.multi, k)
 	}
 }
@@ -139,9 +137,9 @@ func redisPoll(verb string, words []string) bool {
 	return false
 }
 
-func (s *redisSession) answer(p []byte) (message, error) {
+func (s *redisSession) Answer(p []byte) (wire.Message, error) {
 	n, err := respReply(p)
-	m := message{size: n}
+	m := wire.Message{Size: n}
 	if err != nil || n == 0 {
 		return m, err
 	}
@@ -156,21 +154,21 @@ func (s *redisSession) answer(p []byte) (message, error) {
 			s.confirmed(&m, words)
 			return m, nil
 		case p[0] == '>' || kind == "message" || kind == "pmessage" || kind == "smessage":
-			m.push = &call{}
-			m.push.Words, m.push.Text, m.push.Name = words, RedisText(words), s.name
-			m.push.Pattern = strings.ToUpper(kind)
+			m.Push = &wire.Command{}
+			m.Push.Words, m.Push.Text, m.Push.Name = words, RedisText(words), s.name
+			m.Push.Pattern = strings.ToUpper(kind)
 			if len(words) > 2 { // the last one is the message
-				m.push.Pattern += " " + Key(strings.Join(words[1:len(words)-1], " "))
+				m.Push.Pattern += " " + Key(strings.Join(words[1:len(words)-1], " "))
 			}
 			return m, nil
 		}
 	}
 	if len(s.waiting) > 0 { // else it says why it closes the connection
 		c := s.waiting[0]
-		m.of, m.last = c.call, true
+		m.Of, m.Last = c.call, true
 		s.waiting = s.waiting[1:]
 		if p[0] == '-' {
-			m.failed, _, _ = strings.Cut(strings.TrimSpace(string(p[1:n])), " ")
+			m.Failed, _, _ = strings.Cut(strings.TrimSpace(string(p[1:n])), " ")
 		}
 		s.learn(c.verb, p[0])
 	}
@@ -201,7 +199,7 @@ func (s *redisSession) subscriber() bool {
 
 // confirmed reads that a subscription begins or ends. If the client did not ask for that, as when a slot moves, it has
 // no call.
-func (s *redisSession) confirmed(m *message, words []string) {
+func (s *redisSession) confirmed(m *wire.Message, words []string) {
 	kind, channel := words[0], ""
 	if len(words) > 1 {
 		channel = words[1]
@@ -225,8 +223,8 @@ func (s *redisSession) confirmed(m *message, words []string) {
 	}
 	if c != nil {
 		c.confirms--
-		m.of, m.last = c.call, c.confirms == 0
-		if m.last {
+		m.Of, m.Last = c.call, c.confirms == 0
+		if m.Last {
 			s.waiting = s.waiting[1:]
 		}
 	}

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http2/hpack"
+
+	"lastitem/stack/wire"
 )
 
 // GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call. If it is alone on its stream, the end of
@@ -15,7 +17,7 @@ import (
 // is a push. Streams do not wait for each other: the proxy writes headers without the compression table, which depends
 // on their order. It drops deadlines: the server would count from the headers, and refuse what was held longer. A
 // client that gives up also cancels its stream.
-var GRPC = Codec{name: "grpc", plain: true, begin: func() session {
+var GRPC = wire.Codec{Plain: true, Begin: func() wire.Session {
 	s := &grpcSession{streams: map[uint32]*grpcStream{}}
 	s.up.decoder, s.down.decoder = hpack.NewDecoder(1<<20, nil), hpack.NewDecoder(1<<20, nil)
 	return s
@@ -54,7 +56,7 @@ type grpcSide struct {
 
 type grpcStream struct {
 	path            string
-	waiting         []*call
+	waiting         []*wire.Command
 	asked, answered grpcMessage
 	asking          bool   // the client may send more
 	kept            []byte // frames of an answer that is not whole
@@ -83,50 +85,50 @@ func (m *grpcMessage) take(p []byte) (n int, message []byte) {
 	}
 }
 
-func (s *grpcSession) command(p []byte) (message, error) {
+func (s *grpcSession) Command(p []byte) (wire.Message, error) {
 	if !s.begun {
 		n := min(len(p), len(http2Preface))
 		if string(p[:n]) != http2Preface[:n] {
-			return message{}, errors.New("this is not gRPC: the client does not begin with HTTP/2")
+			return wire.Message{}, errors.New("this is not gRPC: the client does not begin with HTTP/2")
 		}
 		if n < len(http2Preface) {
-			return message{}, nil
+			return wire.Message{}, nil
 		}
 		s.begun = true
-		return message{size: n}, nil
+		return wire.Message{Size: n}, nil
 	}
 	return s.frame(&s.up, p)
 }
 
-func (s *grpcSession) answer(p []byte) (message, error) { return s.frame(&s.down, p) }
+func (s *grpcSession) Answer(p []byte) (wire.Message, error) { return s.frame(&s.down, p) }
 
 // frame reads the next frame, or what is left of one.
-func (s *grpcSession) frame(side *grpcSide, p []byte) (message, error) {
+func (s *grpcSession) frame(side *grpcSide, p []byte) (wire.Message, error) {
 	if side.left > 0 {
 		return s.data(side, p[:side.left], 0), nil
 	}
 	f, n, err := http2Frame(p)
 	if n == 0 || err != nil {
-		return message{}, err
+		return wire.Message{}, err
 	}
-	m := message{size: n}
+	m := wire.Message{Size: n}
 	switch f.kind {
 	case frameHeaders:
 		return s.headers(side, f, p)
 	case frameData:
 		if f.flags&flagPadded != 0 || len(f.body) == 0 {
-			m.stream = f.stream
+			m.Stream = f.stream
 			s.ended(side, &m, f.flags&flagEndStream != 0)
 			return m, nil
 		}
 		side.left, side.stream, side.ends = len(f.body), f.stream, f.flags&flagEndStream != 0
 		return s.data(side, f.body, frameHead), nil
 	case frameReset:
-		m.stream = f.stream
-		m.cancel = side == &s.up
-		if !m.cancel {
+		m.Stream = f.stream
+		m.Cancel = side == &s.up
+		if !m.Cancel {
 			s.ended(side, &m, true)
-			m.failed = "RST_STREAM"
+			m.Failed = "RST_STREAM"
 		}
 	case framePromise, frameMore:
 		return m, fmt.Errorf("this is not gRPC: a frame of kind %d", f.kind)
@@ -162,23 +164,23 @@ func appendFrame(to []byte, kind, flags byte, stream uint32, body []byte) []byte
 }
 
 // headers writes the headers of a stream again, so that they may pass those of other streams.
-func (s *grpcSession) headers(side *grpcSide, f frame, p []byte) (message, error) {
+func (s *grpcSession) headers(side *grpcSide, f frame, p []byte) (wire.Message, error) {
 	block, used := bytes.Clone(headerBlock(f.body, f.flags)), frameHead+len(f.body)
 	for flags := f.flags; flags&flagEndHead == 0; {
 		more, n, err := http2Frame(p[used:])
 		if n == 0 || err != nil {
-			return message{}, err
+			return wire.Message{}, err
 		}
 		if more.kind != frameMore || more.stream != f.stream {
-			return message{}, errors.New("this is not gRPC: headers that do not go on")
+			return wire.Message{}, errors.New("this is not gRPC: headers that do not go on")
 		}
 		block, flags, used = append(block, more.body...), more.flags, used+n
 	}
 	fields, err := side.decoder.DecodeFull(block)
 	if err != nil {
-		return message{}, fmt.Errorf("this is not gRPC: %w", err)
+		return wire.Message{}, fmt.Errorf("this is not gRPC: %w", err)
 	}
-	m := message{size: used, stream: f.stream, data: http2Headers(f, fields)}
+	m := wire.Message{Size: used, Stream: f.stream, Data: http2Headers(f, fields)}
 	get := func(name string) string {
 		for _, field := range fields {
 			if field.Name == name {
@@ -191,7 +193,7 @@ func (s *grpcSession) headers(side *grpcSide, f frame, p []byte) (message, error
 		s.streams[f.stream] = &grpcStream{path: path, asking: true}
 	}
 	if status := get("grpc-status"); status != "0" {
-		m.failed = status
+		m.Failed = status
 	}
 	s.ended(side, &m, f.flags&flagEndStream != 0)
 	return m, nil
@@ -220,8 +222,8 @@ func http2Headers(f frame, fields []hpack.HeaderField) (frames []byte) {
 
 // data reads the next piece of a frame of data: up to the end of a message. head is the length of what stands before it
 // in the frame.
-func (s *grpcSession) data(side *grpcSide, body []byte, head int) message {
-	m := message{stream: side.stream}
+func (s *grpcSession) data(side *grpcSide, body []byte, head int) wire.Message {
+	m := wire.Message{Stream: side.stream}
 	st := s.streams[side.stream]
 	n, whole := len(body), []byte(nil)
 	switch {
@@ -232,21 +234,21 @@ func (s *grpcSession) data(side *grpcSide, body []byte, head int) message {
 		n, whole = st.answered.take(body)
 	}
 	side.left -= n
-	m.size = head + n
+	m.Size = head + n
 	flags := byte(0)
 	if side.left == 0 && side.ends {
 		flags = flagEndStream
 	}
-	m.data = appendFrame(make([]byte, 0, frameHead+n), frameData, flags, side.stream, body[:n])
+	m.Data = appendFrame(make([]byte, 0, frameHead+n), frameData, flags, side.stream, body[:n])
 	switch {
 	case st == nil:
 	case side == &s.down:
 		s.answered(st, &m, whole)
 	case whole != nil:
-		m.call = &call{}
-		m.call.Text, m.call.Pattern = etcdText(st.path, whole)
-		m.call.Poll = strings.HasSuffix(st.path, "/Watch") || strings.HasSuffix(st.path, "/LeaseKeepAlive")
-		st.waiting = append(st.waiting, m.call)
+		m.Command = &wire.Command{}
+		m.Command.Text, m.Command.Pattern = etcdText(st.path, whole)
+		m.Command.Poll = strings.HasSuffix(st.path, "/Watch") || strings.HasSuffix(st.path, "/LeaseKeepAlive")
+		st.waiting = append(st.waiting, m.Command)
 	}
 	s.ended(side, &m, flags != 0)
 	return m
@@ -254,45 +256,45 @@ func (s *grpcSession) data(side *grpcSide, body []byte, head int) message {
 
 // answered says whose answer a piece of data is. Where a stream has several, a message is kept until it is whole, so
 // that it can be lost alone, unless it is too long for that.
-func (s *grpcSession) answered(st *grpcStream, m *message, whole []byte) {
+func (s *grpcSession) answered(st *grpcStream, m *wire.Message, whole []byte) {
 	if !st.asking {
 		if len(st.waiting) > 0 {
-			m.of = st.waiting[0]
+			m.Of = st.waiting[0]
 		}
 		return
 	}
-	if whole == nil && len(st.kept)+len(m.data) < gathered {
-		st.kept, m.data = append(st.kept, m.data...), []byte{}
+	if whole == nil && len(st.kept)+len(m.Data) < gathered {
+		st.kept, m.Data = append(st.kept, m.Data...), []byte{}
 		return
 	}
-	m.data, st.kept = append(st.kept, m.data...), nil
+	m.Data, st.kept = append(st.kept, m.Data...), nil
 	text, push := etcdPush(st.path, whole)
 	switch {
 	case whole == nil:
 	case push != "" || len(st.waiting) == 0:
-		m.push = &call{}
-		m.push.Text, m.push.Pattern = text, push
+		m.Push = &wire.Command{}
+		m.Push.Text, m.Push.Pattern = text, push
 	default:
-		m.of, m.last = st.waiting[0], true
+		m.Of, m.Last = st.waiting[0], true
 		st.waiting = st.waiting[1:]
 	}
 }
 
 // ended notes that one side of a stream ends. With the server's, all is answered.
-func (s *grpcSession) ended(side *grpcSide, m *message, ends bool) {
-	st := s.streams[m.stream]
+func (s *grpcSession) ended(side *grpcSide, m *wire.Message, ends bool) {
+	st := s.streams[m.Stream]
 	switch {
 	case st == nil:
 	case side == &s.up:
 		st.asking = st.asking && !ends
 	case ends:
-		if len(st.waiting) > 0 && m.of == nil || len(st.waiting) > 0 && m.of == st.waiting[0] {
-			m.of, m.last, st.waiting = st.waiting[0], true, st.waiting[1:]
+		if len(st.waiting) > 0 && m.Of == nil || len(st.waiting) > 0 && m.Of == st.waiting[0] {
+			m.Of, m.Last, st.waiting = st.waiting[0], true, st.waiting[1:]
 		}
-		m.over = st.waiting
-		delete(s.streams, m.stream)
-	case len(st.waiting) > 0 && !st.asking && m.of == nil:
-		m.of = st.waiting[0]
+		m.Over = st.waiting
+		delete(s.streams, m.Stream)
+	case len(st.waiting) > 0 && !st.asking && m.Of == nil:
+		m.Of = st.waiting[0]
 	}
 }
 

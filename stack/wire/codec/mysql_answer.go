@@ -1,50 +1,16 @@
-package wire
+package codec
 
 import (
 	"encoding/binary"
 	"errors"
 	"strconv"
+
+	"lastitem/stack/wire"
 )
 
-// mysqlAnswer is how the answer to a command is built.
-type mysqlAnswer int
-
-const (
-	noAnswer       mysqlAnswer = iota
-	shortAnswer                // one packet
-	resultAnswer               // OK, ERR, or one or several results
-	preparedAnswer             // numbers of parameters and columns, and these
-	rowAnswer                  // rows of a cursor
-	fieldAnswer                // columns
-	loginAnswer                // an exchange that ends with OK or ERR
-)
-
-// mysqlPlace is where in an answer its reader is.
-type mysqlPlace int
-
-const (
-	atStart   mysqlPlace = iota
-	atColumns            // as many as are left, before rows
-	atEOF                // after the columns
-	atRows
-	atPrepared // as many packets as are left
-)
-
-// First bytes of packets.
-const (
-	packetOK       = 0
-	packetInfile   = 0xfb
-	packetEOF      = 0xfe
-	packetERR      = 0xff
-	errProgress    = 0xffff // MariaDB's word on how far it is
-	statusMore     = 8
-	statusCursor   = 0x40
-	shortestResult = 7 // an OK packet is no shorter
-)
-
-func (s *mysqlSession) answer(p []byte) (message, error) {
+func (s *mysqlSession) Answer(p []byte) (wire.Message, error) {
 	body, n := mysqlPacket(p)
-	m := message{size: n}
+	m := wire.Message{Size: n}
 	switch {
 	case n == 0:
 		return m, nil
@@ -53,7 +19,7 @@ func (s *mysqlSession) answer(p []byte) (message, error) {
 	case s.long: // only rows are as long as that
 		s.long = len(body) == longestPacket
 		if len(s.waiting) > 0 {
-			m.of = s.waiting[0].call
+			m.Of = s.waiting[0].call
 		}
 		return m, nil
 	case len(s.waiting) == 0: // it says why it closes the connection
@@ -63,13 +29,13 @@ func (s *mysqlSession) answer(p []byte) (message, error) {
 	}
 	s.long = len(body) == longestPacket
 	c := s.waiting[0]
-	m.of = c.call
+	m.Of = c.call
 	var err error
-	m.last, err = s.step(c, body)
-	if m.last {
+	m.Last, err = s.step(c, body)
+	if m.Last {
 		s.waiting = s.waiting[1:]
 		if body[0] == packetERR && len(body) >= 3 {
-			m.failed = strconv.Itoa(int(binary.LittleEndian.Uint16(body[1:])))
+			m.Failed = strconv.Itoa(int(binary.LittleEndian.Uint16(body[1:])))
 		}
 	}
 	return m, err
@@ -194,33 +160,4 @@ func (s *mysqlSession) ends(body []byte) uint16 {
 		return s.status
 	}
 	return 0
-}
-
-// lengthOf reads a number of MySQL's variable length, below 2^63; size 0 = there is none.
-func lengthOf(p []byte) (number, size int) {
-	if len(p) == 0 {
-		return 0, 0
-	}
-	switch p[0] {
-	case 0xfc:
-		size = 3
-	case 0xfd:
-		size = 4
-	case 0xfe:
-		size = 9
-	case packetInfile, packetERR:
-		return 0, 0
-	default:
-		return int(p[0]), 1
-	}
-	if len(p) < size {
-		return 0, 0
-	}
-	for i := size - 1; i > 0; i-- {
-		number = number<<8 | int(p[i])
-	}
-	if number < 0 {
-		return 0, 0
-	}
-	return number, size
 }

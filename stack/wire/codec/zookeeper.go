@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/binary"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"lastitem/stack/wire"
 )
 
 // ZooKeeper reads ZooKeeper's protocol: which request, and on which node. Its server answers in order; the events of
 // watches are pushes, and the pings of a session polls.
-var ZooKeeper = Codec{name: "zookeeper", plain: true, begin: func() session { return &zooKeeperSession{} }}
+var ZooKeeper = wire.Codec{Plain: true, Begin: func() wire.Session { return &zooKeeperSession{} }}
 
 type zooKeeperSession struct {
 	begun, heard bool // the first message asks for the session, and the first answer grants it
@@ -19,7 +21,7 @@ type zooKeeperSession struct {
 
 type zooKeeperCall struct {
 	number int32
-	call   *call
+	call   *wire.Command
 }
 
 // The numbers of messages that are no requests.
@@ -63,13 +65,13 @@ func sized(p []byte, longest int) (body []byte, n int, err error) {
 	return p[4 : 4+size], 4 + size, nil
 }
 
-func (s *zooKeeperSession) command(p []byte) (message, error) {
+func (s *zooKeeperSession) Command(p []byte) (wire.Message, error) {
 	body, n, err := sized(p, longestZooKeeper)
 	if n == 0 || err != nil {
-		return message{}, err
+		return wire.Message{}, err
 	}
-	m := message{size: n, call: &call{}}
-	k, number := m.call, int32(0)
+	m := wire.Message{Size: n, Command: &wire.Command{}}
+	k, number := m.Command, int32(0)
 	switch {
 	case !s.begun:
 		s.begun = true
@@ -82,7 +84,7 @@ func (s *zooKeeperSession) command(p []byte) (message, error) {
 		// Clients send pings by themselves. A session that trusts only the leader is renewed by a sync of the root.
 		k.Poll = number == zooKeeperPing || k.Text == "sync /"
 		k.Setup = number < 0 && !k.Poll || signed(body[4:]) == zooKeeperClose
-		k.quiet = number < 0
+		k.Quiet = number < 0
 	}
 	s.waiting = append(s.waiting, zooKeeperCall{number, k})
 	return m, nil
@@ -115,11 +117,11 @@ func zooKeeperString(p []byte) (text string, ok bool) {
 	return string(p[4 : 4+size]), true
 }
 
-func (s *zooKeeperSession) answer(p []byte) (message, error) {
+func (s *zooKeeperSession) Answer(p []byte) (wire.Message, error) {
 	body, n, err := sized(p, longestZooKeeper)
-	m := message{size: n}
+	m := wire.Message{Size: n}
 	if n == 0 || err != nil {
-		return message{}, err
+		return wire.Message{}, err
 	}
 	number, failed := int32(0), int32(0)
 	if s.heard {
@@ -128,29 +130,29 @@ func (s *zooKeeperSession) answer(p []byte) (message, error) {
 		}
 		number, failed = signed(body), signed(body[12:])
 		if number == zooKeeperEvent {
-			m.push = zooKeeperPush(body[16:])
+			m.Push = zooKeeperPush(body[16:])
 			return m, nil
 		}
 	} else if len(body) >= zooKeeperGrant {
 		size := min(max(int(signed(body[16:])), 0), len(body)-zooKeeperGrant)
-		m.granted = slices.Concat(body[8:16], body[zooKeeperGrant:zooKeeperGrant+size])
+		m.Granted = slices.Concat(body[8:16], body[zooKeeperGrant:zooKeeperGrant+size])
 	}
 	s.heard = true
 	at := slices.IndexFunc(s.waiting, func(c zooKeeperCall) bool { return c.number == number })
 	if at < 0 {
 		return m, fmt.Errorf("this is not ZooKeeper's protocol: an answer with the number %d of no request", number)
 	}
-	m.of, m.last = s.waiting[at].call, true
+	m.Of, m.Last = s.waiting[at].call, true
 	s.waiting = slices.Delete(s.waiting, at, at+1)
 	if failed != 0 {
-		m.failed = strconv.Itoa(int(failed))
+		m.Failed = strconv.Itoa(int(failed))
 	}
 	return m, nil
 }
 
 // zooKeeperPush is the event of a watch.
-func zooKeeperPush(body []byte) *call {
-	k := &call{}
+func zooKeeperPush(body []byte) *wire.Command {
+	k := &wire.Command{}
 	if len(body) < 8 {
 		return k
 	}

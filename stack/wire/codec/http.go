@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bytes"
@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"lastitem/stack/wire"
 )
 
 // HTTP reads HTTP/1.1: a request is a call, a query of Consul that waits for a change is a poll.
-var HTTP = Codec{name: "http", plain: true, begin: func() session { return &httpSession{} }}
+var HTTP = wire.Codec{Plain: true, Begin: func() wire.Session { return &httpSession{} }}
 
 type httpSession struct {
 	waiting []*httpCall
@@ -21,7 +23,7 @@ type httpSession struct {
 }
 
 type httpCall struct {
-	call   *call
+	call   *wire.Command
 	head   bool // the answer has no body
 	failed string
 }
@@ -39,46 +41,46 @@ const (
 
 const longestHead = 1 << 20
 
-func (s *httpSession) command(p []byte) (message, error) {
+func (s *httpSession) Command(p []byte) (wire.Message, error) {
 	if s.request > 0 {
 		n := min(int(s.request), len(p))
 		s.request -= int64(n)
-		return message{size: n}, nil
+		return wire.Message{Size: n}, nil
 	}
 	line, head, n, err := httpHead(p)
 	if n == 0 || err != nil {
-		return message{}, err
+		return wire.Message{}, err
 	}
 	method, rest, ok := strings.Cut(line, " ")
 	target, version, _ := strings.Cut(rest, " ")
 	if !ok || !strings.HasPrefix(version, "HTTP/1.") {
-		return message{}, fmt.Errorf("this is not HTTP/1.1: a request begins with %q", line[:min(len(line), 40)])
+		return wire.Message{}, fmt.Errorf("this is not HTTP/1.1: a request begins with %q", line[:min(len(line), 40)])
 	}
 	if headerOf(head, "Upgrade") != "" && strings.Contains(strings.ToLower(headerOf(head, "Connection")), "upgrade") {
-		return message{}, fmt.Errorf("the client wants another protocol than HTTP/1.1: %s", headerOf(head, "Upgrade"))
+		return wire.Message{}, fmt.Errorf("the client wants another protocol than HTTP/1.1: %s", headerOf(head, "Upgrade"))
 	}
-	m := message{size: n, call: &call{}}
+	m := wire.Message{Size: n, Command: &wire.Command{}}
 	var body []byte
 	size, err := contentLength(head)
 	switch {
 	case err != nil:
-		return message{}, err
+		return wire.Message{}, err
 	case chunked(head):
 		var used int
 		if body, used, err = httpChunks(p[n:]); used == 0 || err != nil {
-			return message{}, err
+			return wire.Message{}, err
 		}
-		m.size += used
+		m.Size += used
 	case size > maxMessage:
-		return message{}, errors.New("a request of more than a gigabyte")
+		return wire.Message{}, errors.New("a request of more than a gigabyte")
 	case headerOf(head, "Expect") != "":
 		s.request = size
 	case int64(len(p)-n) < size:
-		return message{}, nil
+		return wire.Message{}, nil
 	default:
-		body, m.size = p[n:n+int(size)], n+int(size)
+		body, m.Size = p[n:n+int(size)], n+int(size)
 	}
-	k := m.call
+	k := m.Command
 	k.Text, k.Pattern = method+" "+target, method+" "+httpPath(target)+consulKeys(target, body)
 	if len(body) > 0 {
 		k.Text += " " + quote(strings.TrimSpace(string(body)))
@@ -212,21 +214,21 @@ func httpChunks(p []byte) (body []byte, n int, err error) {
 	}
 }
 
-func (s *httpSession) answer(p []byte) (message, error) {
-	m := message{}
+func (s *httpSession) Answer(p []byte) (wire.Message, error) {
+	m := wire.Message{}
 	if len(s.waiting) > 0 {
-		m.of = s.waiting[0].call
+		m.Of = s.waiting[0].call
 	}
 	switch s.body {
 	case sizedBody:
-		m.size = int(min(s.left, int64(len(p))))
-		s.left -= int64(m.size)
-		m.last = s.left == 0
+		m.Size = int(min(s.left, int64(len(p))))
+		s.left -= int64(m.Size)
+		m.Last = s.left == 0
 	case openBody:
-		m.size = len(p)
+		m.Size = len(p)
 	case chunkedBody:
 		data, n, err := httpChunk(p)
-		m.size = n
+		m.Size = n
 		if err != nil {
 			return m, err
 		}
@@ -235,26 +237,26 @@ func (s *httpSession) answer(p []byte) (message, error) {
 		}
 	case trailer:
 		end := bytes.Index(p, []byte("\r\n"))
-		m.size, m.last = end+2, end == 0
+		m.Size, m.Last = end+2, end == 0
 		if end < 0 {
-			return message{}, nil
+			return wire.Message{}, nil
 		}
 	default:
 		if err := s.status(&m, p); err != nil {
 			return m, err
 		}
 	}
-	if m.last {
+	if m.Last {
 		s.body = noBody
 		if len(s.waiting) > 0 {
-			m.failed, s.waiting = s.waiting[0].failed, s.waiting[1:]
+			m.Failed, s.waiting = s.waiting[0].failed, s.waiting[1:]
 		}
 	}
 	return m, nil
 }
 
 // status reads the head of an answer.
-func (s *httpSession) status(m *message, p []byte) error {
+func (s *httpSession) status(m *wire.Message, p []byte) error {
 	line, head, n, err := httpHead(p)
 	if n == 0 || err != nil {
 		return err
@@ -264,15 +266,15 @@ func (s *httpSession) status(m *message, p []byte) error {
 	if err != nil || !strings.HasPrefix(line, "HTTP/1.") {
 		return fmt.Errorf("this is not HTTP/1.1: an answer begins with %q", line[:min(len(line), 40)])
 	}
-	m.size = n
+	m.Size = n
 	if code == 101 {
 		return errors.New("the server changes to another protocol than HTTP/1.1")
 	}
 	if code < 200 { // the answer comes after it
-		m.of = nil
+		m.Of = nil
 		return nil
 	}
-	if code >= 400 && m.of != nil {
+	if code >= 400 && m.Of != nil {
 		s.waiting[0].failed = strconv.Itoa(code)
 	}
 	s.left, err = contentLength(head)
@@ -280,14 +282,14 @@ func (s *httpSession) status(m *message, p []byte) error {
 	case err != nil:
 		return err
 	case len(s.waiting) > 0 && s.waiting[0].head, code == 204, code == 304:
-		m.last = true
+		m.Last = true
 	case chunked(head):
 		s.body = chunkedBody
 	case headerOf(head, "Content-Length") != "":
-		s.body, m.last = sizedBody, s.left == 0
+		s.body, m.Last = sizedBody, s.left == 0
 	default:
 		s.body = openBody
 	}
-	m.open = s.body == openBody
+	m.Open = s.body == openBody
 	return nil
 }

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"golang.org/x/net/http2/hpack"
+
+	"lastitem/stack/wire"
 )
 
 // said is what one side of a connection sent at once. A transcript of several is written as one text, for the fuzzer.
@@ -41,9 +43,9 @@ type heard struct {
 }
 
 // hear reads a transcript in pieces of a size.
-func hear(t *testing.T, codec Codec, text []byte, size int) (h heard) {
+func hear(t *testing.T, codec wire.Codec, text []byte, size int) (h heard) {
 	t.Helper()
-	s := codec.begin()
+	s := codec.Begin()
 	var rest [2][]byte
 	for len(text) >= 5 {
 		n := min(int(binary.BigEndian.Uint32(text[1:])), len(text)-5)
@@ -52,9 +54,9 @@ func hear(t *testing.T, codec Codec, text []byte, size int) (h heard) {
 		for len(bytes) > 0 {
 			piece := bytes[:min(size, len(bytes))]
 			bytes = bytes[len(piece):]
-			side, next, out := &rest[0], s.command, &h.Up
+			side, next, out := &rest[0], s.Command, &h.Up
 			if isServer {
-				side, next, out = &rest[1], s.answer, &h.Down
+				side, next, out = &rest[1], s.Answer, &h.Down
 			}
 			*side = append(*side, piece...)
 			if !h.hear(t, side, next, out) {
@@ -65,7 +67,7 @@ func hear(t *testing.T, codec Codec, text []byte, size int) (h heard) {
 	return h
 }
 
-func (h *heard) hear(t *testing.T, rest *[]byte, next func([]byte) (message, error), out *string) bool {
+func (h *heard) hear(t *testing.T, rest *[]byte, next func([]byte) (wire.Message, error), out *string) bool {
 	t.Helper()
 	for len(*rest) > 0 {
 		m, err := next(*rest)
@@ -73,29 +75,29 @@ func (h *heard) hear(t *testing.T, rest *[]byte, next func([]byte) (message, err
 			h.Err = err.Error()
 			return false
 		}
-		if m.size == 0 {
+		if m.Size == 0 {
 			return true
 		}
-		if m.size < 0 || m.size > len(*rest) {
-			t.Fatalf("a message of %d bytes, of %d", m.size, len(*rest))
+		if m.Size < 0 || m.Size > len(*rest) {
+			t.Fatalf("a message of %d bytes, of %d", m.Size, len(*rest))
 		}
-		if m.data == nil {
-			m.data = (*rest)[:m.size]
+		if m.Data == nil {
+			m.Data = (*rest)[:m.Size]
 		}
-		*out += string(m.data)
-		*rest = (*rest)[m.size:]
+		*out += string(m.Data)
+		*rest = (*rest)[m.Size:]
 		switch {
-		case m.call != nil && m.call.Setup:
-			h.Messages = append(h.Messages, "setup "+m.call.Text)
-		case m.call != nil && m.call.Poll:
-			h.Messages = append(h.Messages, "poll "+m.call.Text)
-		case m.call != nil && m.call.inside:
-		case m.call != nil:
-			h.Messages = append(h.Messages, m.call.Text+" | "+m.call.Pattern)
-		case m.push != nil:
-			h.Messages = append(h.Messages, "push "+m.push.Text)
-		case m.last && m.of != nil && !m.of.inside:
-			h.Messages = append(h.Messages, strings.TrimSpace("answer "+m.of.Text+" "+m.failed))
+		case m.Command != nil && m.Command.Setup:
+			h.Messages = append(h.Messages, "setup "+m.Command.Text)
+		case m.Command != nil && m.Command.Poll:
+			h.Messages = append(h.Messages, "poll "+m.Command.Text)
+		case m.Command != nil && m.Command.Inside:
+		case m.Command != nil:
+			h.Messages = append(h.Messages, m.Command.Text+" | "+m.Command.Pattern)
+		case m.Push != nil:
+			h.Messages = append(h.Messages, "push "+m.Push.Text)
+		case m.Last && m.Of != nil && !m.Of.Inside:
+			h.Messages = append(h.Messages, strings.TrimSpace("answer "+m.Of.Text+" "+m.Failed))
 		}
 	}
 	return true
@@ -196,7 +198,7 @@ func grpcBytes(m interface{ Marshal() ([]byte, error) }) string {
 
 // A talk is a transcript and what is to be heard of it.
 type talk struct {
-	codec Codec
+	codec wire.Codec
 	text  []byte
 	want  []string
 }

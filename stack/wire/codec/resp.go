@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bytes"
@@ -156,27 +156,6 @@ func RedisText(words []string) string {
 	return b.String()
 }
 
-func quote(w string) string {
-	plain, printable, single := w != "", w != "", false
-	for i := range len(w) {
-		switch c := w[i]; {
-		case c < ' ' || c > '~':
-			plain, printable = false, false
-		case c == '\'':
-			plain, single = false, true
-		case c == ' ' || c == '"' || c == '\\':
-			plain = false
-		}
-	}
-	switch {
-	case plain:
-		return w
-	case printable && !single:
-		return "'" + w + "'"
-	}
-	return strconv.Quote(w)
-}
-
 // RedisWords reads words as MONITOR writes them, each in double quotes; ok is false where the line is none of that
 // kind.
 func RedisWords(line string) (words []string, ok bool) {
@@ -193,4 +172,30 @@ func RedisWords(line string) (words []string, ok bool) {
 		line = line[len(quoted):]
 	}
 	return words, len(words) > 0
+}
+
+// respSaid writes a reply that is whole.
+func respSaid(p []byte) string {
+	if n, err := respReply(p); n == 0 || err != nil {
+		return ""
+	}
+	switch p[0] {
+	case '$':
+		size, head, _ := respNumber(p)
+		if size < 0 {
+			return "nil"
+		}
+		return string(p[head : head+size])
+	case '_':
+		return "nil"
+	case '*':
+		if size, _, _ := respNumber(p); size < 0 {
+			return "nil"
+		}
+		return "[" + strings.Join(respWords(p, 8), ", ") + "]"
+	case '+', '-', ':', ',', '#', '(':
+		line, _, _ := bytes.Cut(p[1:], []byte("\r\n"))
+		return string(line)
+	}
+	return ""
 }

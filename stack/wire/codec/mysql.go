@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/binary"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"lastitem/stack/wire"
 )
 
 // The commands of MySQL's protocol by their number.
@@ -31,7 +33,6 @@ const (
 	comResetConnection  = 31
 	comBulkExecute      = 0xfa // MariaDB
 	lastPrepared        = 0xffffffff
-	longestPacket       = 0xffffff
 	mariaCacheMetadata  = 1 << 4 // of MariaDB's own capabilities
 	capLongPassword     = 1      // of both; MariaDB says by its absence that it has capabilities of its own
 	capCompress         = 1 << 5
@@ -43,7 +44,7 @@ const (
 )
 
 // MySQL reads the protocol of MySQL and MariaDB, without TLS and compression.
-var MySQL = Codec{name: "mysql", begin: func() session { return &mysqlSession{statements: map[uint32]string{}} }}
+var MySQL = wire.Codec{Begin: func() wire.Session { return &mysqlSession{statements: map[uint32]string{}} }}
 
 // mysqlSession is a connection. Its first two messages are the server's greeting and the client's login.
 type mysqlSession struct {
@@ -63,56 +64,45 @@ type mysqlSession struct {
 
 // mysqlCall is a command without an answer.
 type mysqlCall struct {
-	call *call
+	call *wire.Command
 	kind mysqlAnswer
 	at   mysqlPlace
 	left int // packets of the part of the answer that is being read
 	text string
 }
 
-func mysqlPacket(p []byte) (body []byte, n int) {
-	if len(p) < 4 {
-		return nil, 0
-	}
-	size := int(p[0]) | int(p[1])<<8 | int(p[2])<<16
-	if len(p) < 4+size {
-		return nil, 0
-	}
-	return p[4 : 4+size], 4 + size
-}
-
-func (s *mysqlSession) command(p []byte) (message, error) {
+func (s *mysqlSession) Command(p []byte) (wire.Message, error) {
 	body, n := mysqlPacket(p)
 	if n == 0 {
-		return message{}, nil
+		return wire.Message{}, nil
 	}
 	switch {
 	case !s.loggedIn:
 		return s.login(body, n)
 	case s.infile:
 		s.infile = len(body) > 0
-		return message{size: n}, nil
+		return wire.Message{Size: n}, nil
 	case p[3] != 0 || len(body) == 0: // of an exchange that has begun
-		return message{size: n}, nil
+		return wire.Message{Size: n}, nil
 	}
 	for last := body; len(last) == longestPacket; {
 		more, size := mysqlPacket(p[n:])
 		if size == 0 {
-			return message{}, nil
+			return wire.Message{}, nil
 		}
 		if n == 4+longestPacket {
 			body = append(make([]byte, 0, 2*longestPacket), body...)
 		}
 		body, last, n = append(body, more...), more, n+size
 	}
-	m := message{size: n, call: &call{}}
-	kind, err := s.describe(m.call, body)
+	m := wire.Message{Size: n, Command: &wire.Command{}}
+	kind, err := s.describe(m.Command, body)
 	if err != nil {
 		return m, err
 	}
-	m.call.silent = kind == noAnswer
+	m.Command.Silent = kind == noAnswer
 	if kind != noAnswer {
-		c := &mysqlCall{call: m.call, kind: kind}
+		c := &mysqlCall{call: m.Command, kind: kind}
 		if kind == rowAnswer {
 			c.at = atRows
 		}
@@ -126,8 +116,8 @@ func (s *mysqlSession) command(p []byte) (message, error) {
 }
 
 // login reads the client's answer to the greeting.
-func (s *mysqlSession) login(body []byte, n int) (message, error) {
-	m := message{size: n}
+func (s *mysqlSession) login(body []byte, n int) (wire.Message, error) {
+	m := wire.Message{Size: n}
 	if !s.greeted || len(body) < 32 {
 		return m, errors.New("this is not MySQL's protocol: the client does not log in")
 	}
@@ -145,9 +135,9 @@ func (s *mysqlSession) login(body []byte, n int) (message, error) {
 	}
 	s.loggedIn = true
 	user, _, _ := strings.Cut(string(body[32:]), "\x00")
-	m.call = &call{}
-	m.call.Setup, m.call.Text, m.call.Pattern = true, "LOGIN "+user, "LOGIN"
-	s.waiting = append(s.waiting, &mysqlCall{call: m.call, kind: loginAnswer})
+	m.Command = &wire.Command{}
+	m.Command.Setup, m.Command.Text, m.Command.Pattern = true, "LOGIN "+user, "LOGIN"
+	s.waiting = append(s.waiting, &mysqlCall{call: m.Command, kind: loginAnswer})
 	return m, nil
 }
 
@@ -171,11 +161,11 @@ func (s *mysqlSession) greeting(body []byte) error {
 }
 
 // describe says what a command is, and what kind of answer it has.
-func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err error) {
+func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer, err error) {
 	switch body[0] {
 	case comQuery:
 		query := s.query(body)
-		k.Text, k.Pattern, k.Name, k.said = SQLText(query), SQLDigest(query), SQLComment(query), mysqlSaid
+		k.Text, k.Pattern, k.Name, k.Said = SQLText(query), SQLDigest(query), SQLComment(query), mysqlSaid
 		k.Setup = s.setsUp(k.Text)
 		s.begun = s.begun || !k.Setup
 		return resultAnswer, nil
@@ -197,8 +187,8 @@ func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err err
 }
 
 // describeExecute describes the execution of a statement by the text that it was prepared from.
-func (s *mysqlSession) describeExecute(k *call, argument []byte) {
-	k.Text, k.Pattern, k.said = "EXECUTE", "EXECUTE", mysqlSaidBinary
+func (s *mysqlSession) describeExecute(k *wire.Command, argument []byte) {
+	k.Text, k.Pattern, k.Said = "EXECUTE", "EXECUTE", mysqlSaidBinary
 	if len(argument) < 4 {
 		return
 	}
@@ -229,7 +219,7 @@ var mysqlSetups = map[byte]struct {
 }
 
 // describeSetup describes one of mysqlSetups. A command that is not known is taken for one, with a short answer.
-func (s *mysqlSession) describeSetup(k *call, body []byte) mysqlAnswer {
+func (s *mysqlSession) describeSetup(k *wire.Command, body []byte) mysqlAnswer {
 	setup, known := mysqlSetups[body[0]]
 	if !known {
 		setup.name, setup.kind = fmt.Sprintf("COMMAND %d", body[0]), shortAnswer
