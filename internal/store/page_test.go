@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/redis/go-redis/v9"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/contract/ledger"
@@ -405,8 +406,9 @@ func compact(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	res, err := c.Put(t.Context(), "another", "revision")
 	testkit.Must(t, err)
-	_, err = c.Compact(t.Context(), res.Header.Revision)
-	testkit.Must(t, err)
+	if _, err = c.Compact(t.Context(), res.Header.Revision); !errors.Is(err, rpctypes.ErrCompacted) { // by another test
+		testkit.Must(t, err)
+	}
 }
 
 // The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
