@@ -159,8 +159,9 @@ func testPageScroll(t *testing.T, p *idle) {
 					p.do("down", chromedp.KeyEvent(kb.ArrowDown))
 				}
 			}
-			if got := eval[[]int](p.tab, `[scrollY, document.documentElement.scrollHeight - Math.max(innerHeight,
-				Math.ceil(document.getElementById('main').getBoundingClientRect().bottom + scrollY))]`); inWindow && got[0] > 0 || got[1] > 0 {
+			got := eval[[]int](p.tab, `[scrollY, document.documentElement.scrollHeight - Math.max(innerHeight,
+				Math.ceil(document.getElementById('main').getBoundingClientRect().bottom + scrollY))]`)
+			if inWindow && got[0] > 0 || got[1] > 0 {
 				t.Errorf("%s, %d px: Down has scrolled to %d, and %d px are blank below the end", view, width, got[0], got[1])
 			}
 		}
