@@ -55,8 +55,8 @@ func TestGoesOnAfterAFailure(t *testing.T) {
 	testGoesOn(t, newBench(t, 0), "handoff")
 }
 
-// After a section that fails, a worker releases the lock and goes on: it counts again once the counter is a number. On a
-// busy machine that takes a longer window.
+// After a section that fails, a worker releases the lock and goes on: it counts again once the counter is a number.
+// On a busy machine that takes a longer window.
 func testGoesOn(t *testing.T, b *bench, name string) {
 	t.Helper()
 	c, err := contenderOf(name)
