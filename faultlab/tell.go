@@ -13,7 +13,7 @@ import (
 	"lastitem/say/text"
 )
 
-// What reports say in several places.
+// Sentences that several reports share.
 var (
 	wrongText       = text.Of("Not as it must be:\n")
 	undecidedText   = text.Of("Undecided, since a server did not answer in time:\n")

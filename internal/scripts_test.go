@@ -170,7 +170,7 @@ cp json "$file"`)
 	return string(out), string(testkit.Read(t, dir+"/order")) + errOut.String(), err
 }
 
-// The builds run in turn, neither always first. What is not known is left out. A build that fails ends it.
+// The two builds take turns at going first. Unknown figures are left out. A failing build ends the comparison.
 func TestBenchVersus(t *testing.T) {
 	t.Parallel()
 	given, said, err := versus(t, measured, "")

@@ -6,8 +6,8 @@
 // latencies kept apart for accepted, refused and failed requests, the history of every request, and the judge's verdict
 // on it. [RunForeign] does the same for a service that is not ours.
 //
-// What is sent and what an answer means is package target's. The package imports nothing of the service but the wire
-// types and the judge, so it can judge another implementation. Three rules hold everywhere. A request without an answer
+// Package target makes the requests and reads the answers. Of the service this package imports only the wire types and
+// the judge, so it can judge another implementation. Three rules hold everywhere. A request without an answer
 // is unknown, never failed, and is never sent again unless the plan says so. Open-loop latency counts from the time
 // when a request was due, not from when it was sent, so a stalled server cannot hide its stall (coordinated omission).
 // And percentiles are computed from merged histograms, never averaged.

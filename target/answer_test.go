@@ -12,7 +12,7 @@ import (
 	"lastitem/testkit"
 )
 
-// What a kind of request is answered is read in one way, whoever asked.
+// An answer to a kind of request has one reading for every product.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	const (
@@ -98,7 +98,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What the judge is told of a request, and of one about a reservation: a limit is declined there and refused here,
+// The judge is told of a deduction and of a reservation: a limit is declined for the one and refused for the other,
 // since the judge asks of both refusals of a reserve whether they were justified.
 func TestOps(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"lastitem/judge"
 )
 
-// Ask is one request to lastitem: a deduction, or what Kind asks for. What a kind does not need is left out.
+// Ask is one request to lastitem: a deduction, or what Kind asks for. Fields that a kind does not need are left out.
 type Ask struct {
 	Kind     judge.HoldKind // "" = a deduction
 	Mode     string

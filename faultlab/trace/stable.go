@@ -95,7 +95,7 @@ func (s stabilizer) text(text string) string {
 }
 
 // WriteStable draws the commands alone, with <words> for all that differs from run to run: what the pages of the modes
-// show, and what a test can compare. What is sent several times in a row, or to several nodes, stands there once.
+// show, and what a test can compare. A command that repeats in a row, or goes to several nodes, stands there once.
 func (tr Trace) WriteStable(w io.Writer) error {
 	if tr.Hold != (stock.Hold{}) {
 		return tr.writeHeld(w)

@@ -110,8 +110,8 @@ func TestTraceOfAPoll(t *testing.T) {
 	}
 }
 
-// A trace of Redlock ends when every node is released, perhaps after the answer; another trace ends with the answers to
-// what was sent before.
+// A trace of Redlock ends when every node is released, perhaps after the answer; another trace ends with the last
+// answer to an earlier command.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -24,7 +24,7 @@ type late struct {
 	l, other lock.Locker
 	link     *link
 	delete   func() // deletes the lock
-	end      func() // what is to be done in the end
+	end      func() // cleans up
 }
 
 // kept has f's requests kept back. The engine sends them again.

@@ -236,7 +236,7 @@ var mutants = []mutant{
 		"TestEngineRepeatedAcquireKeepsItsPlace", ""},
 	{"a token does not tell a lease time", "keys.go", "number = \".L\"", "number = \".\"",
 		"TestLeaseTimeOfAReaderSilencesNobody", ""},
-	{"a renewal begins a lease time anew", "lease.go", "(c.leaseBegan + c.lease - c.e.now()).Milli", "c.lease.Milli",
+	{"a renewal restarts the lease time", "lease.go", "(c.leaseBegan + c.lease - c.e.now()).Milli", "c.lease.Milli",
 		"TestLeaseTimeAfterAWait", ""},
 	{"a re-entry has a lease time of its own", "lease.go", "refused != nil && h.c.lease == 0",
 		"refused != nil && h.c.lease < 0", "TestLeaseTimeAndReentry", ""},

@@ -118,7 +118,7 @@ func shown(m stock.Mode, lang string) string {
 		if slices.Contains(m.Needs, stock.NeedKafka) {
 			say(text.Of("`asker` and `consumer` are no servers: their lines are the steps that the deduction reports on the " +
 				"replica that answers the client,\n" +
-				"and on the one that executes the product's partition. What passes through Kafka itself is not seen."))
+				"and on the one that executes the product's partition. Kafka's own traffic is not seen."))
 		}
 		add("```text", strings.TrimSpace(trace), "```")
 	}

@@ -137,7 +137,7 @@ func TestRedisWords(t *testing.T) {
 	}
 }
 
-// What does several things inside the database is known by its digest.
+// A statement that does several things inside the database is known by its digest.
 func TestSQLInside(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{
