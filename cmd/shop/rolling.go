@@ -18,6 +18,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -206,7 +207,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	var runs sync.WaitGroup
 	for i, m := range modes {
 		runs.Go(func() {
-			plan := loadtest.Plan{
+			plan := plan.Plan{
 				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1,
 				Seed:  uint64(i) + 1,
 				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
