@@ -112,7 +112,9 @@ var arrows = map[string][]string{
 	"testkit/doctest":        {},
 	"testkit/fakeshop":       {"contract/api"},
 	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
-	"testkit/resulttest":     {"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan"},
+	"testkit/resulttest": {
+		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan",
+	},
 	"testkit/stocktest": {
 		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",

@@ -24,13 +24,13 @@ type Foreign struct {
 // the stock before, by the resets of the description; without them Plan.Stock is the stock that it finds. It ignores
 // Store, Segments and Wait, and sends no warm-up, because that would sell units. Answers of which the first are all
 // failures end the run with an error that has the first of them. Otherwise it is like [Run].
-func RunForeign(ctx context.Context, f Foreign, plan plan.Plan, progress func(Progress)) (Result, error) {
-	plan = plan.WithDefaults()
-	plan.Warmup, plan.Store = 0, "" // the result describes the run as it was made
-	if err := f.Validate(plan); err != nil {
+func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progress)) (Result, error) {
+	p = p.WithDefaults()
+	p.Warmup, p.Store = 0, "" // the result describes the run as it was made
+	if err := f.Validate(p); err != nil {
 		return Result{}, err
 	}
-	res, err := run(ctx, f.newService(map[int64]int64{}), plan, progress)
+	res, err := run(ctx, f.newService(map[int64]int64{}), p, progress)
 	for _, v := range res.Verdicts {
 		if v.Oversold > 0 && v.Answers[judge.Refused] == 0 {
 			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer "+

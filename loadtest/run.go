@@ -28,10 +28,10 @@ func Run(ctx context.Context, c *Control, mode api.Mode, p plan.Plan, progress f
 }
 
 // run runs a plan, with its defaults and checked, against a service.
-func run(ctx context.Context, s service, plan plan.Plan, progress func(Progress)) (Result, error) {
-	phase := phases(Progress{Mode: s.mode.Name, Plan: plan.Name}, progress)
+func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (Result, error) {
+	phase := phases(Progress{Mode: s.mode.Name, Plan: p.Name}, progress)
 	phase(Resetting)
-	if err := s.ready(ctx, &plan); err != nil {
+	if err := s.ready(ctx, &p); err != nil {
 		return Result{}, err
 	}
 	address, err := url.Parse(s.address)
@@ -43,19 +43,19 @@ func run(ctx context.Context, s service, plan plan.Plan, progress func(Progress)
 	if s.foreign {
 		s.script.note = hopeful(stop)
 	}
-	d, err := newDriver(plan, client.Target{URL: address}, s.script, !s.mode.Baseline)
+	d, err := newDriver(p, client.Target{URL: address}, s.script, !s.mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}
 	d.lang = s.lang
 	defer d.close()
-	if plan.Warmup > 0 {
+	if p.Warmup > 0 {
 		phase(Warming)
 		if err := s.warm(ctx, d); err != nil {
 			return Result{}, err
 		}
 	}
-	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: plan.StoreOf(s.mode), Repetition: 1, Engine: plan.Engine,
+	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: p.StoreOf(s.mode), Repetition: 1, Engine: p.Engine,
 		Replicas: s.replicas, Plan: d.plan}
 	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
@@ -70,7 +70,7 @@ func run(ctx context.Context, s service, plan plan.Plan, progress func(Progress)
 	// From here on an interruption does not stop the run: the sent requests must be judged.
 	ctx = context.WithoutCancel(ctx)
 	phase(Settling)
-	if plan.Holding.On() {
+	if p.Holding.On() {
 		books := settleHeld(ctx, s, &res)
 		phase(Judging)
 		judgeHeld(&res, s, books)

@@ -123,6 +123,7 @@ func pauseAfter(try int, asked time.Duration) time.Duration {
 // rest waits for d; false means that ctx ended first.
 func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d) }
 
+// goodCodes are the codes of good answers that are no sale.
 var goodCodes = map[judge.HoldKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
 	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned}
 

@@ -251,6 +251,24 @@ func TestCompareInsists(t *testing.T) {
 	}
 }
 
+// After a run that was vacuous the holds of the next last four times as long as a reserve took, or twice as long as the
+// holds did.
+func TestCompareLengthensHolds(t *testing.T) {
+	plans, _ := plan.Named("reserve")
+	plans[0].Insist = 2
+	var held []time.Duration
+	run := func(_ context.Context, m api.Mode, p plan.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+		held = append(held, p.Holding.For)
+		r := resulttest.Vacuous(m.Name)
+		r.Plan, r.Holds = p, &loadtest.HoldFigures{Latency: map[judge.HoldKind]loadtest.Latency{
+			judge.Reserve: {P90: 150 * time.Millisecond}}}
+		return r, nil
+	}
+	_, err := compare.Modes(t.Context(), compare.Comparing{Modes: threeModes[:1], Plans: plans, Run: run})
+	testkit.Must(t, err)
+	testkit.Same(t, held, []time.Duration{100 * time.Millisecond, 600 * time.Millisecond, 1200 * time.Millisecond}, "held")
+}
+
 func TestSelect(t *testing.T) {
 	all := []api.Mode{{Name: "unsafe"}, {Name: "mutex"}, {Name: "setnx"}, {Name: "setnx-ttl"}, {Name: "lua-lock"}}
 	tests := []struct {

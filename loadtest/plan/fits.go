@@ -37,15 +37,12 @@ func Fits(m api.Mode, p Plan) error {
 	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
 		return Fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
 	}
-	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !m.Reserves && !idempotent(m, p.StoreOf(m)) {
+	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !m.Reserves && m.Claim(p.StoreOf(m), api.Retry) != api.Exact {
 		return Fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add "+
 			"--retry-unsafe"), m.Name)
 	}
 	return nil
 }
-
-// idempotent reports whether the mode claims that a repetition with the same key does no harm.
-func idempotent(m api.Mode, s api.Store) bool { return m.Claim(s, api.Retry) == api.Exact }
 
 // StoreOf returns the store of the plan's requests; "" for a baseline.
 func (p Plan) StoreOf(m api.Mode) api.Store {

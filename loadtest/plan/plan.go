@@ -61,7 +61,7 @@ type Plan struct {
 	// nothing. It is for plans on one product with more demand than stock.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
-	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
+	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected.
 	MustEnd *int64 `json:"must_end,omitempty"`
 }
 
