@@ -23,7 +23,7 @@ type Spec struct {
 	Window string `json:"window,omitempty"`
 }
 
-// Driver makes runs. The driver of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine
+// Driver makes runs. The driver of 'shop play' calls compare.Modes with the plan of 'shop demo', so that the engine
 // and the judge are the same.
 type Driver interface {
 	// Modes lists the modes of the stack.

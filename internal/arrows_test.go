@@ -34,9 +34,15 @@ var arrows = map[string][]string{
 	// The judge, and those who ask it.
 	"judge":           {"contract/api", "contract/ledger", "say/text"},
 	"target":          {"contract/api", "judge", "say/redact", "say/text"}, // a service as a client sees it
-	"loadtest":        {"contract/api", "judge", "loadtest/client", "say/text", "target"},
-	"loadtest/client": {"contract/api", "judge", "say/text", "target"},
-	"loadtest/report": {"contract/api", "judge", "loadtest", "loadtest/client", "say/report", "say/text"},
+	"loadtest":        {"contract/api", "judge", "loadtest/client", "loadtest/plan", "say/text", "target"},
+	"loadtest/client": {"contract/api", "judge", "loadtest/plan", "say/text", "target"},
+	"loadtest/compare": {
+		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/plan", "say/text", "target",
+	},
+	"loadtest/plan": {"contract/api", "say/text"}, // it knows no service and no result
+	"loadtest/report": {
+		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
+	},
 	"faultlab": {
 		"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/report", "say/text", "stack", "target",
 	},
@@ -107,7 +113,9 @@ var arrows = map[string][]string{
 	"testkit/doctest":        {},
 	"testkit/fakeshop":       {"contract/api"},
 	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
-	"testkit/resulttest":     {"contract/api", "judge", "loadtest", "loadtest/client"},
+	"testkit/resulttest": {
+		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan",
+	},
 	"testkit/stocktest": {
 		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",

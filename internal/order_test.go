@@ -30,7 +30,6 @@ var exceptions = map[string]exception{
 	"internal/lock/handoff": {24, "the engine is one algorithm"},
 
 	"faultlab/rig": {27, ""}, "internal/store": {34, ""},
-	"loadtest":          {30, ""},
 	"faultlab/rig.Lane": {44, ""}, "faultlab/rig.Scene": {56, ""},
 	"internal/shop.Shop": {44, ""}, "internal/store.Redis": {60, ""}, "internal/store.SQL": {47, ""},
 	"internal/store.Tx": {57, ""},
@@ -44,7 +43,7 @@ var tangled = map[string]int{
 	"internal/lock/handoff": 32, "internal/lock/textbook": 2, "internal/redisbatch": 3, "internal/replica": 6,
 	"internal/shop": 9, "internal/shop/kafka": 7, "internal/step": 2, "internal/stock": 5, "internal/store": 16,
 	"testkit/locktest": 3, "testkit/stocktest": 7, "say/text": 1, "faultlab/trace": 7,
-	"stack/wire": 9, "loadtest": 8, "target": 1, "loadtest/client": 4, "loadtest/report": 5,
+	"stack/wire": 9, "target": 1, "loadtest/client": 4, "loadtest/report": 5,
 }
 
 type exception struct {

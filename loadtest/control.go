@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -35,10 +36,10 @@ func NewControl(address, token string) (*Control, error) {
 }
 
 // newService returns a mode of lastitem.
-func (c *Control) newService(p Plan, m api.Mode) service {
+func (c *Control) newService(p plan.Plan, m api.Mode) service {
 	return service{
 		mode: m, address: c.URL, replicas: c.Replicas, lang: c.Lang, script: c.script(p, m),
-		ready:  func(ctx context.Context, p *Plan) error { return reset(ctx, c, m, *p) },
+		ready:  func(ctx context.Context, p *plan.Plan) error { return reset(ctx, c, m, *p) },
 		warm:   func(ctx context.Context, d *driver) error { return warmUp(ctx, c, d, m) },
 		ledger: c.Ledger,
 		judge: func(in judge.Input, _ int64, b bookkeeping) judge.Report {
@@ -53,7 +54,7 @@ func (c *Control) newService(p Plan, m api.Mode) service {
 }
 
 // script is how one mode is asked. The deductions that name no buyer are made once; a request only picks one.
-func (c *Control) script(p Plan, m api.Mode) script {
+func (c *Control) script(p plan.Plan, m api.Mode) script {
 	made := make([]target.Call, p.Products)
 	for i := range made {
 		made[i] = target.Ask{Mode: m.Name, Store: p.Store, Product: p.Product + int64(i), Quantity: p.Quantity,
@@ -74,7 +75,7 @@ func (c *Control) script(p Plan, m api.Mode) script {
 }
 
 // reset sets the stock of every product of the plan.
-func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
+func reset(ctx context.Context, c *Control, m api.Mode, p plan.Plan) error {
 	for i := range p.Products {
 		if err := c.SetStock(ctx, p.Product+int64(i), settingOf(p, m, p.Stock)); err != nil {
 			return err
@@ -84,14 +85,14 @@ func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 }
 
 // settingOf is how the stock of a product is set for the plan.
-func settingOf(p Plan, m api.Mode, stock int64) api.SetStock {
+func settingOf(p plan.Plan, m api.Mode, stock int64) api.SetStock {
 	setting := target.Setting(stock, segmentsOf(p, m))
 	setting.PerBuyer, setting.Late = p.Holding.PerBuyer, p.Holding.Late
 	return setting
 }
 
 // segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
-func segmentsOf(p Plan, m api.Mode) int {
+func segmentsOf(p plan.Plan, m api.Mode) int {
 	if p.Segments > 0 {
 		return p.Segments
 	}
@@ -114,7 +115,7 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 }
 
 // setSecond sets the stock of the second product, if the plan has one.
-func setSecond(ctx context.Context, c *Control, m api.Mode, p Plan) error {
+func setSecond(ctx context.Context, c *Control, m api.Mode, p plan.Plan) error {
 	if p.Holding.Carts == 0 {
 		return nil
 	}
@@ -122,5 +123,5 @@ func setSecond(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 	if m.PerBuyer && setting.PerBuyer == 0 {
 		setting.PerBuyer = 2 * p.Quantity
 	}
-	return c.SetStock(ctx, p.second(), setting)
+	return c.SetStock(ctx, p.Second(), setting)
 }

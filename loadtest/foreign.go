@@ -7,6 +7,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -23,13 +24,13 @@ type Foreign struct {
 // the stock before, by the resets of the description; without them Plan.Stock is the stock that it finds. It ignores
 // Store, Segments and Wait, and sends no warm-up, because that would sell units. Answers of which the first are all
 // failures end the run with an error that has the first of them. Otherwise it is like [Run].
-func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progress)) (Result, error) {
-	plan = plan.WithDefaults()
-	plan.Warmup, plan.Store = 0, "" // the result describes the run as it was made
-	if err := f.Validate(plan); err != nil {
+func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progress)) (Result, error) {
+	p = p.WithDefaults()
+	p.Warmup, p.Store = 0, "" // the result describes the run as it was made
+	if err := f.Validate(p); err != nil {
 		return Result{}, err
 	}
-	res, err := run(ctx, f.newService(map[int64]int64{}), plan, progress)
+	res, err := run(ctx, f.newService(map[int64]int64{}), p, progress)
 	for _, v := range res.Verdicts {
 		if v.Oversold > 0 && v.Answers[judge.Refused] == 0 {
 			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer "+
@@ -52,7 +53,7 @@ func (f Foreign) newService(before map[int64]int64) service {
 	s := service{
 		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang,
 		script: script{call: call, read: read, keyed: f.HasKey()},
-		ready:  func(ctx context.Context, p *Plan) error { return f.ready(ctx, p, before) },
+		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
 			return f.judge(in, before[product], b)
 		},
@@ -67,10 +68,12 @@ func (f Foreign) newService(before map[int64]int64) service {
 
 // Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without
 // resets it sets the stock of the plan to what it has read.
-func (f Foreign) Ready(ctx context.Context, p *Plan) error { return f.ready(ctx, p, map[int64]int64{}) }
+func (f Foreign) Ready(ctx context.Context, p *plan.Plan) error {
+	return f.ready(ctx, p, map[int64]int64{})
+}
 
 // ready is Ready, and notes the stock of each product.
-func (f Foreign) ready(ctx context.Context, p *Plan, before map[int64]int64) error {
+func (f Foreign) ready(ctx context.Context, p *plan.Plan, before map[int64]int64) error {
 	for i := range p.Products {
 		product := p.Product + int64(i)
 		l, err := f.Prepare(ctx, product, p.Stock)
@@ -82,7 +85,7 @@ func (f Foreign) ready(ctx context.Context, p *Plan, before map[int64]int64) err
 		}
 		before[product] = l.Stock[target.ForeignStore]
 		if stock := before[product]; stock < p.Quantity {
-			return fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
+			return plan.Fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
 				"--reset-url, --reset-sql or --reset-redis, which set it before each run"), product, stock)
 		}
 		if !f.Resets() {
@@ -93,9 +96,9 @@ func (f Foreign) ready(ctx context.Context, p *Plan, before map[int64]int64) err
 }
 
 // Validate returns the mistakes in the plan for the service; nil if there are none.
-func (f Foreign) Validate(p Plan) error {
+func (f Foreign) Validate(p plan.Plan) error {
 	if p.Retry > 0 && !f.HasKey() && !p.RetryUnsafe {
-		return fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may "+
+		return plan.Fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may "+
 			"deduct twice"), "{{key}}")
 	}
 	return p.Validate()

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
 )
@@ -115,7 +116,7 @@ func TestRunForeign(t *testing.T) {
 			t.Parallel()
 			tt.shop.stock, tt.shop.keys = 50, map[string]int{}
 			u := serve(t, tt.shop.ServeHTTP)
-			res, err := RunForeign(t.Context(), theirs(t, u.String(), nil), Plan{VUs: 5, Requests: 80, Product: 7}, nil)
+			res, err := RunForeign(t.Context(), theirs(t, u.String(), nil), plan.Plan{VUs: 5, Requests: 80, Product: 7}, nil)
 			testkit.Must(t, err)
 			got := res.Verdicts[0]
 			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != judge.Unclaimed || res.Claim != "" ||
@@ -140,7 +141,7 @@ func TestRunForeign(t *testing.T) {
 func TestRunForeignRefuses(t *testing.T) {
 	t.Parallel()
 	f := theirs(t, "http://127.0.0.1:1", func(d *target.Foreign) { d.Request = "POST /buy" })
-	for want, p := range map[string]Plan{"--retry needs {{key}}": {Retry: 1}, "--zipf": {Zipf: 0.5}} {
+	for want, p := range map[string]plan.Plan{"--retry needs {{key}}": {Retry: 1}, "--zipf": {Zipf: 0.5}} {
 		if _, err := RunForeign(t.Context(), f, p, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("RunForeign() = %v, want %q", err, want)
 		}
@@ -157,7 +158,8 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 		{Client: 1, Outcome: judge.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
 	for ago, want := range map[time.Duration]judge.Verdict{20 * time.Second: judge.Inconclusive,
 		time.Minute: judge.Exact} {
-		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
+		res := Result{Mode: "foreign", Plan: plan.Plan{Product: 1, Products: 1}, History: history,
+			Started: time.Now().Add(-ago)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		judgeAll(&res, svc, settleAll(ctx, svc, &res))
 		cancel()
@@ -179,7 +181,7 @@ func TestForeignInChinese(t *testing.T) {
 		"oversold": {ledger: shelfOf(1, 5, 5)}, "undecided": {ledger: shelfOf(1, 5, 3)}, "unread": {},
 		"unreadable": {err: target.ErrUnauthorized},
 	} {
-		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history}
+		res := Result{Mode: "foreign", Plan: plan.Plan{Product: 1, Products: 1}, History: history}
 		judgeAll(&res, f.newService(map[int64]int64{1: 5}), map[int64]bookkeeping{1: after})
 		v := res.Verdicts[0]
 		said := slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
@@ -212,7 +214,7 @@ func TestForeignIsReady(t *testing.T) {
 			http.Error(w, "Access denied for user", http.StatusInternalServerError)
 		}
 	})
-	long := Plan{VUs: 2, Requests: 100_000, Product: 7, Stock: 60}
+	long := plan.Plan{VUs: 2, Requests: 100_000, Product: 7, Stock: 60}
 	for _, tt := range []struct {
 		name, reset, want string
 		sent              int64 // at most

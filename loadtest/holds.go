@@ -9,42 +9,10 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
-
-// HoldFigures is what became of the buyers of a run that reserves.
-type HoldFigures struct {
-	// Buyers counts those that came, Reserved the reservations made, Refused and Limited the answers sold_out and
-	// limit_reached, Doubled the second clicks.
-	Buyers   int `json:"buyers"`
-	Reserved int `json:"reserved"`
-	Refused  int `json:"refused"`
-	Limited  int `json:"limited,omitempty"`
-	Doubled  int `json:"doubled,omitempty"`
-	// Took is the median of what a reserve, or else a payment, took before the load, under the plan's own concurrency and
-	// without pauses; 0 = not measured. Holding is what the run made of it.
-	Took    time.Duration `json:"took_ns,omitempty"`
-	Holding Holding       `json:"holding,omitzero"`
-	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
-	// Cancelled the cancelled reservations, Extended the extended ones, Returned the returned orders.
-	// Expired counts the reservations that the service says have expired.
-	Sold      int `json:"sold"`
-	Refunded  int `json:"refunded"`
-	Cancelled int `json:"cancelled"`
-	Extended  int `json:"extended,omitempty"`
-	Returned  int `json:"returned,omitempty"`
-	Expired   int `json:"expired"`
-	// SalesPerSecond counts reservations that were confirmed, until the last of them. It is Result.AcceptedPerSecond.
-	SalesPerSecond float64 `json:"sales_per_second"`
-	// Races counts the confirms that were under way when the deadline or a sweep of their reservation came.
-	Races int `json:"races"`
-	// Latency has the response times of the good answers by request: "reserve", "confirm", "cancel", "extend",
-	// "return".
-	Latency map[judge.HoldKind]Latency `json:"latency"`
-	// History has every request about a reservation, by product, in the order of the calls.
-	History map[int64][]judge.HoldOp `json:"-"`
-}
 
 // holds returns the figures that the recorder knows. All workers must have ended.
 func (r *recorder) holds() *HoldFigures {
@@ -104,9 +72,6 @@ type holdBook struct {
 	err  error
 }
 
-// settleHolds is the longest deadline that is waited for.
-const settleHolds = 10 * time.Second
-
 // settleHeld reads the reservations of each requested product. Those whose deadline is near are waited for: then
 // nothing changes while the pages are read.
 func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBook {
@@ -115,7 +80,7 @@ func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBoo
 		quiets[product] = 0
 		for _, op := range ops {
 			end := op.Return
-			if res.Plan.Holding.For <= settleHolds {
+			if res.Plan.Holding.For <= plan.SettleHolds {
 				end += int64(res.Plan.Holding.For)
 			}
 			if op.Outcome == judge.Unknown {
@@ -144,7 +109,7 @@ func judgeHeld(res *Result, svc service, books map[int64]holdBook) {
 			continue
 		}
 		one := run
-		second := product == res.Plan.second()
+		second := product == res.Plan.Second()
 		if second { // few ask for it
 			one.WantSoldOut, one.Expiry = false, false
 		}
@@ -155,7 +120,7 @@ func judgeHeld(res *Result, svc service, books map[int64]holdBook) {
 			continue
 		case h.Refunded > h.Sold:
 			report.Missing = append(report.Missing, text.Of("most holds ended before they could be paid: a reserve took %s "+
-				"(p90), a hold %s").With(rounded(h.Latency[judge.Reserve].P90), res.Plan.Holding.For).In(svc.lang))
+				"(p90), a hold %s").With(h.Latency[judge.Reserve].P90.Round(time.Millisecond), res.Plan.Holding.For).In(svc.lang))
 		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {

@@ -45,7 +45,7 @@ func claim(res *Result, svc service) {
 	res.Claim = claimOf(res, svc)
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
 	if _, unmet := res.Unmet(); unmet != "" {
-		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
+		res.Why, res.Finding = append(res.Why, unmet), res.Standing()
 	}
 }
 
@@ -103,7 +103,7 @@ func claimOf(res *Result, svc service) api.Outcomes {
 	if claim == "" {
 		return claim
 	}
-	_, found := verdictOf(*res)
+	_, found := res.Verdict()
 	for _, l := range strings.Split(found, "") {
 		if strings.Contains(beyond, l) && !strings.Contains(string(claim), l) {
 			// "." and "D" make "D"; "O" and "D" make "O D".

@@ -9,11 +9,12 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 )
 
 // driver runs one plan: it owns the workers, and decides when each of them sends.
 type driver struct {
-	plan    Plan
+	plan    plan.Plan
 	lang    string // of sentences
 	script  script
 	rec     *recorder
@@ -22,7 +23,7 @@ type driver struct {
 
 	dropped  atomic.Int64 // open loop: arrivals that found MaxInFlight requests in flight
 	inFlight atomic.Int64 // sent and not answered; in an open loop also queued and not sent yet
-	extra    atomic.Int64 // requests sent beyond the plan's, see [Plan].SellOut
+	extra    atomic.Int64 // requests sent beyond the plan's, see [plan.Plan].SellOut
 	late     atomic.Int64 // when the first of them was sent, on the recorder's clock; 0 = none yet
 	arrived  atomic.Int64 // arrivals that are over
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
@@ -31,7 +32,7 @@ type driver struct {
 }
 
 // newDriver returns the driver of a plan with its defaults.
-func newDriver(p Plan, to client.Target, script script, history bool) (*driver, error) {
+func newDriver(p plan.Plan, to client.Target, script script, history bool) (*driver, error) {
 	to.Timeout = p.Timeout
 	to.Workers = p.VUs
 	if p.Open() {
@@ -55,7 +56,7 @@ func newDriver(p Plan, to client.Target, script script, history bool) (*driver, 
 	}
 	switch {
 	case p.Open():
-		d.planned = int64(NewSchedule(p).Len())
+		d.planned = int64(plan.NewSchedule(p).Len())
 	case p.Loops > 0:
 		d.planned = int64(p.Loops) * int64(p.VUs)
 	default:
@@ -90,7 +91,7 @@ func (d *driver) closed(ctx context.Context) {
 	}
 	d.rec.begin()
 	each(d.workers, func(w *worker) {
-		pick, next := picker(d.plan, w.id), visits(d.plan, w.id)
+		pick, next := d.plan.Picker(w.id), d.plan.Visits(w.id)
 		for n := 0; ctx.Err() == nil && budget(n); n++ {
 			d.inFlight.Add(1)
 			w.arrive(ctx, d.rec, pick(), -1, next())
@@ -149,7 +150,7 @@ func (d *driver) goOn() bool {
 	accepted, final, last := d.rec.sales()
 	since := max(last, d.late.Load())
 	more := final == 0 && accepted*p.Quantity <= p.Stock &&
-		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+AnswerTime)
+		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+plan.AnswerTime)
 	if more {
 		d.extra.Add(1)
 	}
@@ -162,8 +163,8 @@ func (d *driver) goOn() bool {
 func (d *driver) open(ctx context.Context) {
 	var done sync.WaitGroup
 	idle := newIdlers(d.workers)
-	pick, next := picker(d.plan, 0), visits(d.plan, 0)
-	due := NewSchedule(d.plan)
+	pick, next := d.plan.Picker(0), d.plan.Visits(0)
+	due := plan.NewSchedule(d.plan)
 	d.rec.begin()
 	for at, ok := due.Next(); ok; at, ok = due.Next() {
 		if !rest(ctx, at-time.Since(d.rec.start)) || d.stopped() {
@@ -240,19 +241,19 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	if chosen.Holding.Scaled {
 		rec = newRecorder(false)
 		rec.begin()
-		d.plan.Holding.For = settleHolds // else slow payments would come too late to be measured
+		d.plan.Holding.For = plan.SettleHolds // else slow payments would come too late to be measured
 		d.tell()
 	}
 	until := time.Now().Add(d.plan.Warmup)
 	each(workers, func(w *worker) {
 		for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
-			w.arrive(ctx, rec, product, -1, visit{act: pays})
+			w.arrive(ctx, rec, product, -1, plan.Visit{Act: plan.Pays})
 		}
 	})
 	if rec != nil {
 		took := rec.holds().Latency
-		d.took = rounded(max(took[judge.Reserve].P50, took[judge.Confirm].P50))
-		d.plan = chosen.scaled(d.took)
+		d.took = max(took[judge.Reserve].P50, took[judge.Confirm].P50).Round(time.Millisecond)
+		d.plan = chosen.Scaled(d.took)
 		d.tell()
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
 )
@@ -23,7 +24,7 @@ import (
 var testMode = shopMode("lua-lock", api.Exact)
 
 // drive runs a plan against u and returns the records.
-func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
+func drive(ctx context.Context, t *testing.T, u *url.URL, plan plan.Plan) Result {
 	t.Helper()
 	plan = plan.WithDefaults()
 	testkit.Must(t, plan.Validate())
@@ -43,7 +44,7 @@ func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
 // everyEngine runs test once per engine.
 func everyEngine(t *testing.T, test func(t *testing.T, name string)) {
 	t.Helper()
-	for _, name := range client.EngineNames {
+	for _, name := range plan.EngineNames {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, name)
@@ -60,14 +61,14 @@ func TestLoopsSendWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		plan Plan
+		plan plan.Plan
 		want int
 	}{
-		{"loops", Plan{VUs: 7, Loops: 11}, 77},
-		{"requests", Plan{VUs: 7, Requests: 100}, 100},
-		{"fewer requests than VUs", Plan{VUs: 9, Requests: 4}, 4},
-		{"burst", Plan{VUs: 30, Loops: 2, Burst: true}, 60},
-		{"open", Plan{Rate: 1000, Duration: 200 * time.Millisecond, MaxInFlight: 1000}, 200},
+		{"loops", plan.Plan{VUs: 7, Loops: 11}, 77},
+		{"requests", plan.Plan{VUs: 7, Requests: 100}, 100},
+		{"fewer requests than VUs", plan.Plan{VUs: 9, Requests: 4}, 4},
+		{"burst", plan.Plan{VUs: 30, Loops: 2, Burst: true}, 60},
+		{"open", plan.Plan{Rate: 1000, Duration: 200 * time.Millisecond, MaxInFlight: 1000}, 200},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestLoopsSendWhatWasPlanned(t *testing.T) {
 func TestClosedLoopEndsWithItsDuration(t *testing.T) {
 	t.Parallel()
 	const length = time.Second
-	res := drive(t.Context(), t, serve(t, answerOK), Plan{VUs: 2, Duration: length})
+	res := drive(t.Context(), t, serve(t, answerOK), plan.Plan{VUs: 2, Duration: length})
 	for _, op := range res.History {
 		// The budget is asked just before the call, so a call may begin a little after the end but not long.
 		if op.Call > int64(length+patience) {
@@ -127,7 +128,7 @@ func TestBurstConnectsFirst(t *testing.T) {
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
 	testkit.Must(t, err)
-	res := drive(t.Context(), t, u, Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
+	res := drive(t.Context(), t, u, plan.Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
 	if res.Codes["ok"] != vus || early.Load() != 0 || conns.Load() != vus {
 		t.Errorf("codes %v, %d answered before all %d connections were open", res.Codes, early.Load(), vus)
 	}
@@ -136,7 +137,7 @@ func TestBurstConnectsFirst(t *testing.T) {
 // If a plan is stopped early, every sent request is answered, and none is sent after that.
 func TestStopEndsAPlanEarly(t *testing.T) {
 	t.Parallel()
-	for name, plan := range map[string]Plan{
+	for name, plan := range map[string]plan.Plan{
 		"closed": {VUs: 2, Duration: time.Hour},
 		"open":   {Rate: 500, Duration: time.Hour, MaxInFlight: 100},
 	} {
@@ -167,7 +168,7 @@ func TestOpenLoopDropsAndCounts(t *testing.T) {
 		<-release
 		answerOK(w, r)
 	})
-	plan := Plan{Rate: 500, Duration: 100 * time.Millisecond, MaxInFlight: 6}.WithDefaults()
+	plan := plan.Plan{Rate: 500, Duration: 100 * time.Millisecond, MaxInFlight: 6}.WithDefaults()
 	d, err := newDriver(plan, client.Target{URL: u}, new(Control).script(plan, testMode), true)
 	testkit.Must(t, err)
 	defer d.close()
@@ -200,8 +201,8 @@ func TestOpenLoopShowsAStallThatTheClosedOneHides(t *testing.T) {
 			answerOK(w, r)
 		})
 	}
-	closed := drive(t.Context(), t, stalling(), Plan{VUs: 1, Requests: 100})
-	open := drive(t.Context(), t, stalling(), Plan{Rate: 100, Duration: time.Second, MaxInFlight: 200})
+	closed := drive(t.Context(), t, stalling(), plan.Plan{VUs: 1, Requests: 100})
+	open := drive(t.Context(), t, stalling(), plan.Plan{Rate: 100, Duration: time.Second, MaxInFlight: 200})
 	if got := closed.Latency[client.Accepted]; got.Max < stall*9/10 || got.P90 > got.Max/2 {
 		t.Errorf("closed loop: p90 %v, max %v, want one slow request of 100", got.P90, got.Max)
 	}
@@ -213,7 +214,7 @@ func TestOpenLoopShowsAStallThatTheClosedOneHides(t *testing.T) {
 
 func TestInterruptionDrains(t *testing.T) {
 	t.Parallel()
-	models := map[string]Plan{
+	models := map[string]plan.Plan{
 		"closed": {VUs: 5, Loops: 1000},
 		"open":   {Rate: 1000, Duration: time.Minute, MaxInFlight: 5},
 	}
@@ -288,7 +289,7 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			k := &keys{seen: map[string]int{}, answers: tt.answers}
-			res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{VUs: 5, Requests: 10, Retry: tt.retry})
+			res := drive(t.Context(), t, serve(t, k.ServeHTTP), plan.Plan{VUs: 5, Requests: 10, Retry: tt.retry})
 			testkit.Same(t, res.Codes, tt.want, "codes")
 			if res.Retried != res.Sent-10 {
 				t.Errorf("retried %d of %d, want all but 10", res.Retried, res.Sent)
@@ -313,41 +314,11 @@ func TestRepetitionsHideNoWait(t *testing.T) {
 	t.Parallel()
 	k := &keys{seen: map[string]int{}, answers: []func(http.ResponseWriter, *http.Request){problem(api.LockBusy),
 		answerOK}}
-	res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{Rate: 10, Duration: 100 * time.Millisecond, Retry: 1})
+	res := drive(t.Context(), t, serve(t, k.ServeHTTP), plan.Plan{Rate: 10, Duration: 100 * time.Millisecond, Retry: 1})
 	response, service := res.Latency[client.Accepted], res.Service[client.Accepted]
 	if response.Count != 1 || response.Min < service.Min+shortestPause || res.Lag.Count != 1 || res.Retried != 1 {
 		t.Errorf("response %+v, service %+v, lag %+v, want one response that is at least %v longer than its service",
 			response, service, res.Lag, shortestPause)
-	}
-}
-
-func TestPicker(t *testing.T) {
-	t.Parallel()
-	draw := func(p Plan, stream int) map[int64]int {
-		pick, counts := picker(p, stream), map[int64]int{}
-		for range 10_000 {
-			counts[pick()]++
-		}
-		return counts
-	}
-	if got := draw(Plan{Product: 5, Products: 1}, 0); got[5] != 10_000 {
-		t.Errorf("one product: %v, want 5 alone", got)
-	}
-	uniform := draw(Plan{Product: 5, Products: 10, Seed: 1}, 0)
-	for product := int64(5); product < 15; product++ {
-		if uniform[product] < 700 || uniform[product] > 1300 {
-			t.Errorf("uniform: product %d drawn %d times of 10000, want about 1000", product, uniform[product])
-		}
-	}
-	skewed := draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)
-	if skewed[5] < 3*skewed[7] || len(skewed) > 10 {
-		t.Errorf("skewed: %v, want the first product far ahead", skewed)
-	}
-	if diff := cmp.Diff(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)); diff != "" {
-		t.Errorf("the same seed draws differently:\n%s", diff)
-	}
-	if cmp.Equal(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 1)) {
-		t.Error("two workers draw the same products in the same order")
 	}
 }
 

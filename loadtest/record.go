@@ -270,11 +270,3 @@ func (r *recorder) ops() []judge.Op {
 	})
 	return all
 }
-
-// perSecond returns n per second over d; 0 if d is 0.
-func perSecond(n int64, d time.Duration) float64 {
-	if d <= 0 {
-		return 0
-	}
-	return float64(n) / d.Seconds()
-}

@@ -2,11 +2,14 @@ package loadtest
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -16,13 +19,13 @@ type Result struct {
 	Foreign    bool      `json:"foreign,omitempty"` // a service that is not ours, see [RunForeign]: it makes no claim
 	Store      api.Store `json:"store,omitempty"`
 	Repetition int       `json:"repetition"` // from 1
-	// Tries is how many runs there were if earlier ones showed nothing, see [Plan].Insist; 0 = one. Vacuous of the others
-	// were VACUOUS.
+	// Tries is how many runs there were if earlier ones showed nothing, see [plan.Plan].Insist; 0 = one. Vacuous of the
+	// others were VACUOUS.
 	Tries    int       `json:"tries,omitempty"`
 	Vacuous  int       `json:"vacuous_tries,omitempty"`
 	Engine   string    `json:"engine"`
 	Replicas int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
-	Plan     Plan      `json:"plan"`
+	Plan     plan.Plan `json:"plan"`
 	Started  time.Time `json:"started"` // when the first request could be sent; the history counts from here
 
 	// Elapsed is the time from the first call to the last return; ToLastAccepted ends at the return of the last 200.
@@ -39,7 +42,7 @@ type Result struct {
 
 	Sent    int `json:"sent"`
 	Retried int `json:"retried"` // of Sent, repetitions with the same key
-	// of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
+	// of Sent, beyond the plan's requests until the stock was sold out, see [plan.Plan].SellOut
 	Extra   int `json:"extra,omitempty"`
 	Dropped int `json:"dropped"` // open loop: arrivals beyond MaxInFlight
 	// "ok", the problem's code, or the transport's error: "timeout", "reset", ...
@@ -104,6 +107,42 @@ func (r Result) Unmet() (judge.Finding, string) {
 	return "", ""
 }
 
+// Standing is the finding of the run: the judge's, or a worse one if the run missed its plan's final stock.
+func (r Result) Standing() judge.Finding {
+	unmet, _ := r.Unmet()
+	return slices.MaxFunc([]judge.Finding{r.Finding, unmet}, func(a, b judge.Finding) int {
+		return FindingRank(a) - FindingRank(b)
+	})
+}
+
+// Verdict returns the verdict on the run's products together, as [judge.Overall] has it, and the letters found in any
+// of them; "" for a run unjudged.
+func (r Result) Verdict() (verdict judge.Verdict, found string) {
+	if len(r.Verdicts) == 0 {
+		return "", ""
+	}
+	seen := ""
+	for _, v := range r.Verdicts {
+		seen += v.Found
+	}
+	return judge.Overall(r.Verdicts), inOrder(seen)
+}
+
+// inOrder returns each outcome letter of seen once, in the order in which they are written.
+func inOrder(seen string) (letters string) {
+	for _, letter := range judge.Letters {
+		if strings.ContainsRune(seen, letter) {
+			letters += string(letter)
+		}
+	}
+	return letters
+}
+
+// FindingRank orders findings from good to bad.
+func FindingRank(f judge.Finding) int {
+	return slices.Index([]judge.Finding{judge.Unclaimed, judge.Confirmed, judge.Undecided, judge.Contradicted}, f)
+}
+
 // Latency summarizes one histogram. Min, Mean and Max are exact; percentiles are to three digits.
 type Latency struct {
 	Count int64         `json:"count"`
@@ -137,3 +176,44 @@ type Window struct {
 
 // PerSecond converts n answers of the window to a rate.
 func (w Window) PerSecond(n int64) float64 { return perSecond(n, w.For) }
+
+// perSecond returns n per second over d; 0 if d is 0.
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// HoldFigures is what became of the buyers of a run that reserves.
+type HoldFigures struct {
+	// Buyers counts those that came, Reserved the reservations made, Refused and Limited the answers sold_out and
+	// limit_reached, Doubled the second clicks.
+	Buyers   int `json:"buyers"`
+	Reserved int `json:"reserved"`
+	Refused  int `json:"refused"`
+	Limited  int `json:"limited,omitempty"`
+	Doubled  int `json:"doubled,omitempty"`
+	// Took is the median of what a reserve, or else a payment, took before the load, under the plan's own concurrency and
+	// without pauses; 0 = not measured. Holding is what the run made of it.
+	Took    time.Duration `json:"took_ns,omitempty"`
+	Holding plan.Holding  `json:"holding,omitzero"`
+	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
+	// Cancelled the cancelled reservations, Extended the extended ones, Returned the returned orders.
+	// Expired counts the reservations that the service says have expired.
+	Sold      int `json:"sold"`
+	Refunded  int `json:"refunded"`
+	Cancelled int `json:"cancelled"`
+	Extended  int `json:"extended,omitempty"`
+	Returned  int `json:"returned,omitempty"`
+	Expired   int `json:"expired"`
+	// SalesPerSecond counts reservations that were confirmed, until the last of them. It is Result.AcceptedPerSecond.
+	SalesPerSecond float64 `json:"sales_per_second"`
+	// Races counts the confirms that were under way when the deadline or a sweep of their reservation came.
+	Races int `json:"races"`
+	// Latency has the response times of the good answers by request: "reserve", "confirm", "cancel", "extend",
+	// "return".
+	Latency map[judge.HoldKind]Latency `json:"latency"`
+	// History has every request about a reservation, by product, in the order of the calls.
+	History map[int64][]judge.HoldOp `json:"-"`
+}

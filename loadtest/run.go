@@ -8,6 +8,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -18,19 +19,19 @@ import (
 // When ctx ends during the load, Run sends no more requests, waits for those in flight, at most for Plan.Timeout,
 // judges the result and marks it Partial, without an error. An error means that there is no result: the plan does not
 // fit the mode, the service cannot be reached, or ctx ended before the load began.
-func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
-	plan = plan.WithDefaults()
-	if err := fits(plan, mode); err != nil {
+func Run(ctx context.Context, c *Control, mode api.Mode, p plan.Plan, progress func(Progress)) (Result, error) {
+	p = p.WithDefaults()
+	if err := plan.Fits(mode, p); err != nil {
 		return Result{}, err
 	}
-	return run(ctx, c.newService(plan, mode), plan, progress)
+	return run(ctx, c.newService(p, mode), p, progress)
 }
 
 // run runs a plan, with its defaults and checked, against a service.
-func run(ctx context.Context, s service, plan Plan, progress func(Progress)) (Result, error) {
-	phase := phases(Progress{Mode: s.mode.Name, Plan: plan.Name}, progress)
+func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (Result, error) {
+	phase := phases(Progress{Mode: s.mode.Name, Plan: p.Name}, progress)
 	phase(Resetting)
-	if err := s.ready(ctx, &plan); err != nil {
+	if err := s.ready(ctx, &p); err != nil {
 		return Result{}, err
 	}
 	address, err := url.Parse(s.address)
@@ -42,19 +43,19 @@ func run(ctx context.Context, s service, plan Plan, progress func(Progress)) (Re
 	if s.foreign {
 		s.script.note = hopeful(stop)
 	}
-	d, err := newDriver(plan, client.Target{URL: address}, s.script, !s.mode.Baseline)
+	d, err := newDriver(p, client.Target{URL: address}, s.script, !s.mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}
 	d.lang = s.lang
 	defer d.close()
-	if plan.Warmup > 0 {
+	if p.Warmup > 0 {
 		phase(Warming)
 		if err := s.warm(ctx, d); err != nil {
 			return Result{}, err
 		}
 	}
-	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: storeOf(plan, s.mode), Repetition: 1, Engine: plan.Engine,
+	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: p.StoreOf(s.mode), Repetition: 1, Engine: p.Engine,
 		Replicas: s.replicas, Plan: d.plan}
 	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
@@ -69,7 +70,7 @@ func run(ctx context.Context, s service, plan Plan, progress func(Progress)) (Re
 	// From here on an interruption does not stop the run: the sent requests must be judged.
 	ctx = context.WithoutCancel(ctx)
 	phase(Settling)
-	if plan.Holding.On() {
+	if p.Holding.On() {
 		books := settleHeld(ctx, s, &res)
 		phase(Judging)
 		judgeHeld(&res, s, books)
@@ -88,7 +89,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	// No request is in flight now, so any CPU time is used by other programs.
 	quiet := cpuOver(quietWindow)
 	if err := ctx.Err(); err != nil {
-		return fault(text.Of("interrupted before the load: %w"), err)
+		return plan.Fault(text.Of("interrupted before the load: %w"), err)
 	}
 	stop := d.watch(base, progress)
 	before, own, began := readCPU(), ownCPU(), time.Now()
@@ -120,46 +121,4 @@ func phases(base Progress, progress func(Progress)) func(Phase) Progress {
 		}
 		return base
 	}
-}
-
-// fits returns why the plan cannot run against the mode; nil if it can.
-func fits(p Plan, m api.Mode) error {
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	switch {
-	case p.Holding.On() && !m.Reserves:
-		return fault(text.Of("mode %s does not reserve: leave out --plan reserve"), m.Name)
-	case !p.Holding.On() && m.Reserves:
-		return fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
-	}
-	switch limit := p.Holding.PerBuyer > 0; {
-	case limit && !m.PerBuyer && !m.Reserves:
-		return fault(text.Of("mode %s knows no limit per buyer: leave out --per-buyer"), m.Name)
-	case !limit && m.BreaksLimit():
-		return fault(text.Of("mode %s breaks a limit per buyer: use --plan limit"), m.Name)
-	}
-	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
-	if p.Segments > 0 && m.Segments == 0 {
-		return fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
-	}
-	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
-		return fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
-	}
-	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !m.Reserves && !idempotent(m, storeOf(p, m)) {
-		return fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add "+
-			"--retry-unsafe"), m.Name)
-	}
-	return nil
-}
-
-// idempotent reports whether the mode claims that a repetition with the same key does no harm.
-func idempotent(m api.Mode, s api.Store) bool { return m.Claim(s, api.Retry) == api.Exact }
-
-// storeOf returns the store of the plan's requests; "" for a baseline.
-func storeOf(p Plan, m api.Mode) api.Store {
-	if p.Store != "" || len(m.Stores) == 0 {
-		return p.Store
-	}
-	return m.Stores[0]
 }

@@ -12,6 +12,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
 )
@@ -20,7 +21,7 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 	t.Parallel()
 	shop := &fakeshop.Shop{Replicas: 3, Together: true}
 	c := open(t, shop)
-	plan := Plan{VUs: 8, Requests: 90, Stock: 60, Warmup: 20 * time.Millisecond, Wait: time.Second}
+	plan := plan.Plan{VUs: 8, Requests: 90, Stock: 60, Warmup: 20 * time.Millisecond, Wait: time.Second}
 	var phases []Phase
 	res, err := Run(t.Context(), c, shopMode("good", api.Exact), plan, func(p Progress) {
 		if !slices.Contains(phases, p.Phase) {
@@ -49,7 +50,7 @@ func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
 	t.Parallel()
 	c := open(t, &fakeshop.Shop{Replicas: 1})
 	c.Replicas = 3
-	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), plan.Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
 	testkit.Must(t, err)
 	if res.Finding != judge.Undecided || res.Verdicts[0].Verdict != judge.Vacuous {
 		t.Errorf("finding %s, verdict %s, want inconclusive, vacuous", res.Finding, res.Verdicts[0].Verdict)
@@ -69,7 +70,7 @@ func TestRunResolvesLostAnswers(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	c := open(t, shop)
-	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 150, Stock: 100}, nil)
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), plan.Plan{VUs: 4, Requests: 150, Stock: 100}, nil)
 	testkit.Must(t, err)
 	if res.Finding != judge.Confirmed || res.Codes["eof"]+res.Codes["reset"] != 15 {
 		t.Errorf("finding %s (%q), codes %v, want confirmed with 15 lost answers", res.Finding, res.Why, res.Codes)
@@ -87,12 +88,12 @@ func TestRunJudgesAnInterruptedRun(t *testing.T) {
 		return false
 	}}
 	c := open(t, shop)
-	res, err := Run(ctx, c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 1_000_000, Stock: 1000}, nil)
+	res, err := Run(ctx, c, shopMode("good", api.Exact), plan.Plan{VUs: 4, Requests: 1_000_000, Stock: 1000}, nil)
 	testkit.Must(t, err)
 	if !res.Partial || res.Sent < 50 || res.Sent > 100_000 || len(res.Verdicts) != 1 || res.Verdicts[0].Found != "" {
 		t.Errorf("partial %v, sent %d, verdicts %+v, want a partial run, judged", res.Partial, res.Sent, res.Verdicts)
 	}
-	if _, err := Run(ctx, c, shopMode("good", api.Exact), Plan{}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, c, shopMode("good", api.Exact), plan.Plan{}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run() with an ended context = %v, want context.Canceled", err)
 	}
 }
@@ -100,7 +101,7 @@ func TestRunJudgesAnInterruptedRun(t *testing.T) {
 func TestRunLeavesABaselineUnjudged(t *testing.T) {
 	t.Parallel()
 	c := open(t, &fakeshop.Shop{Replicas: 1})
-	res, err := Run(t.Context(), c, api.Mode{Name: "noop", Baseline: true}, Plan{VUs: 2, Requests: 20}, nil)
+	res, err := Run(t.Context(), c, api.Mode{Name: "noop", Baseline: true}, plan.Plan{VUs: 2, Requests: 20}, nil)
 	testkit.Must(t, err)
 	if res.Finding != judge.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
 		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding,
@@ -114,7 +115,8 @@ func TestRunSellsSeveralProducts(t *testing.T) {
 	c := open(t, shop)
 	mode := shopMode("segmented", api.Exact)
 	mode.Segments = 4
-	res, err := Run(t.Context(), c, mode, Plan{VUs: 4, Requests: 400, Stock: 100, Product: 7, Products: 3, Zipf: 1.1}, nil)
+	p := plan.Plan{VUs: 4, Requests: 400, Stock: 100, Product: 7, Products: 3, Zipf: 1.1}
+	res, err := Run(t.Context(), c, mode, p, nil)
 	testkit.Must(t, err)
 	if len(res.Verdicts) != 3 || res.Finding != judge.Confirmed {
 		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
@@ -130,15 +132,15 @@ func TestRunRefusesWhatDoesNotFit(t *testing.T) {
 	tests := []struct {
 		name string
 		mode api.Mode
-		plan Plan
+		plan plan.Plan
 		want string // "" = fits
 	}{
-		{"plan", shopMode("x", "."), Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
-		{"segments", shopMode("x", "."), Plan{Segments: 5}, "mode x knows no segments"},
-		{"store", shopMode("x", "."), Plan{Store: api.SQL}, "mode x does not keep its stock in sql"},
-		{"retry", shopMode("x", "."), Plan{Retry: 1}, "mode x keeps no idempotency keys"},
-		{"retry on purpose", shopMode("x", "."), Plan{Retry: 1, RetryUnsafe: true, Requests: 1}, ""},
-		{"retry with keys", keyed, Plan{Retry: 1, Requests: 1}, ""},
+		{"plan", shopMode("x", "."), plan.Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
+		{"segments", shopMode("x", "."), plan.Plan{Segments: 5}, "mode x knows no segments"},
+		{"store", shopMode("x", "."), plan.Plan{Store: api.SQL}, "mode x does not keep its stock in sql"},
+		{"retry", shopMode("x", "."), plan.Plan{Retry: 1}, "mode x keeps no idempotency keys"},
+		{"retry on purpose", shopMode("x", "."), plan.Plan{Retry: 1, RetryUnsafe: true, Requests: 1}, ""},
+		{"retry with keys", keyed, plan.Plan{Retry: 1, Requests: 1}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +225,7 @@ func TestHold(t *testing.T) {
 
 func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
 	t.Parallel()
-	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101},
+	res := Result{Mode: "x", Store: api.Redis, Plan: plan.Plan{Product: 101},
 		History: []judge.Op{{ProductID: 101, Quantity: 1, Outcome: judge.OK}}}
 	judgeAll(&res, ourService(nil), map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}})
 	if got := res.Verdicts[0]; got.Verdict != judge.Inconclusive ||

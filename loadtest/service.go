@@ -9,6 +9,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -21,7 +22,7 @@ type service struct {
 	lang     string
 	script   script
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
-	ready func(ctx context.Context, p *Plan) error
+	ready func(ctx context.Context, p *plan.Plan) error
 	warm  func(ctx context.Context, d *driver) error
 	// ledger reads the ledger of a product; nil = it cannot be read.
 	ledger func(ctx context.Context, product int64) (*api.Ledger, error)
@@ -55,7 +56,7 @@ func hopeful(stop func(error)) func(client.Kind, string, []byte) {
 			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, body))
 			first.CompareAndSwap(nil, &said)
 			if n := failed.Add(1); n >= hopeless {
-				stop(fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))
+				stop(plan.Fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
@@ -31,7 +32,7 @@ func (e slowConnect) Connect() error {
 // A run starts when the connections of its burst are open: settling adds the times of the history to it.
 func TestRunStartsAfterConnecting(t *testing.T) {
 	t.Parallel()
-	plan := Plan{VUs: 1, Requests: 1, Burst: true}.WithDefaults()
+	plan := plan.Plan{VUs: 1, Requests: 1, Burst: true}.WithDefaults()
 	d, err := newDriver(plan, client.Target{URL: serve(t, answerOK)}, new(Control).script(plan, testMode), true)
 	testkit.Must(t, err)
 	defer d.close()
@@ -52,9 +53,10 @@ func TestTimeForJudging(t *testing.T) {
 		res   Result
 		least time.Duration
 	}{
-		"a long wait":        {Result{Plan: Plan{Wait: 30 * time.Second}}, 30*time.Second + settleServer + settleAtLeast},
+		"a long wait": {Result{Plan: plan.Plan{Wait: 30 * time.Second}},
+			30*time.Second + settleServer + settleAtLeast},
 		"a million orders":   {Result{Latency: accepted(1_000_000)}, 5 * time.Minute},
-		"a hundred products": {Result{Plan: Plan{Products: 100}}, 6 * target.SettleAtMost},
+		"a hundred products": {Result{Plan: plan.Plan{Products: 100}}, 6 * target.SettleAtMost},
 	} {
 		if got := afterwards(&tt.res); got < tt.least || got > 2*tt.least {
 			t.Errorf("%s: afterwards() = %v, want %v to %v", name, got, tt.least, 2*tt.least)
@@ -67,7 +69,7 @@ func ourService(c *Control) service {
 	if c == nil {
 		c = &Control{Shop: new(target.Shop)}
 	}
-	return c.newService(Plan{Products: 1}, shopMode("m", api.Exact))
+	return c.newService(plan.Plan{Products: 1}, shopMode("m", api.Exact))
 }
 
 // A ledger that was read too early proves nothing but what no later sale could mend.
@@ -97,7 +99,7 @@ func TestEarlyLedger(t *testing.T) {
 			}
 			history = append(history, op)
 		}
-		res := Result{Store: api.Redis, Plan: Plan{Product: 1, Stock: 10, Products: 1}, History: history}
+		res := Result{Store: api.Redis, Plan: plan.Plan{Product: 1, Stock: 10, Products: 1}, History: history}
 		judgeAll(&res, ourService(nil), map[int64]bookkeeping{1: {ledger: ledger, early: true}})
 		v := res.Verdicts[0]
 		if v.Verdict != tt.want || !strings.Contains(strings.Join(v.Missing, " "), "the time ran out") {
@@ -113,7 +115,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 	shop := &fakeshop.Shop{Replicas: 1}
 	c := open(t, shop)
 	const products = 3 * settleAtOnce
-	res := Result{Started: time.Now().Add(-time.Hour), Plan: Plan{Product: 1}}
+	res := Result{Started: time.Now().Add(-time.Hour), Plan: plan.Plan{Product: 1}}
 	for product := range int64(products) {
 		testkit.Must(t, c.SetStock(t.Context(), product+1, target.Setting(5, 0)))
 		res.History = append(res.History, judge.Op{ProductID: product + 1, Quantity: 1, Outcome: judge.Unknown})
@@ -132,7 +134,7 @@ func TestNothingSent(t *testing.T) {
 	shop := &fakeshop.Shop{Replicas: 1}
 	c := open(t, shop)
 	testkit.Must(t, c.SetStock(t.Context(), 1, target.Setting(5, 0)))
-	ours := Result{Store: api.Redis, Started: time.Now(), Plan: Plan{Product: 1, Products: 1, Stock: 5}}
+	ours := Result{Store: api.Redis, Started: time.Now(), Plan: plan.Plan{Product: 1, Products: 1, Stock: 5}}
 	judgeAll(&ours, ourService(c), settleAll(t.Context(), ourService(c), &ours))
 	if v := ours.Verdicts[0]; v.Verdict != judge.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing,
 		[]string{"the history holds no request for this product", "nothing was sold"}) {

@@ -2,14 +2,12 @@ package loadtest
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/target"
 )
 
@@ -33,35 +31,10 @@ type script struct {
 // worker is one client: it sends one request at a time.
 type worker struct {
 	id     int
-	plan   Plan
+	plan   plan.Plan
 	script script
 	engine client.Engine
 	second client.Engine // for double clicks; nil = the plan has none
-}
-
-// arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan
-// reserves. intended is when it was due, in nanoseconds on rec's clock; -1 = whenever it is sent. If rec is nil, the
-// arrival is not counted.
-func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v visit) {
-	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
-		Buyer: v.buyer, Wait: w.plan.Wait}
-	if w.script.keyed || w.plan.Holding.On() && v.twice {
-		ask.Key = uuid.NewString()
-	}
-	if w.plan.Holding.On() {
-		w.buy(ctx, rec, ask, intended, v)
-		return
-	}
-	if v.twice && w.second != nil {
-		defer w.again(ctx, rec, ask, intended)()
-	}
-	w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
-}
-
-// again begins the second click of a deduction, which is one like the first.
-func (w *worker) again(ctx context.Context, rec *recorder, ask target.Ask, intended int64) (await func()) {
-	other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
-	return w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })
 }
 
 // beside begins something on the second connection; await returns when it is over.
@@ -150,16 +123,26 @@ func pauseAfter(try int, asked time.Duration) time.Duration {
 // rest waits for d; false means that ctx ended first.
 func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d) }
 
-// picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan
-// makes the same choices. With a skew, the first product is chosen most often.
-func picker(p Plan, stream int) func() int64 {
-	if p.Products <= 1 {
-		return func() int64 { return p.Product }
+// goodCodes are the codes of good answers that are no sale.
+var goodCodes = map[judge.HoldKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
+	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned}
+
+// step makes the sample one of a request about a reservation. Only a confirm is a sale, and a second click counts as a
+// request, but never as another sale.
+func (s *sample) step(ask target.Ask, said target.Answer) {
+	op := ask.HoldOp(said)
+	op.Call, op.Return = s.op.Call, s.op.Return
+	s.hold, s.cart, s.about = &op, ask.Second, said.ProductID
+	if said.Outcome != judge.OK {
+		return
 	}
-	random := rand.New(rand.NewPCG(p.Seed, uint64(stream)))
-	if p.Zipf > 1 {
-		zipf := rand.NewZipf(random, p.Zipf, 1, uint64(p.Products-1))
-		return func() int64 { return p.Product + int64(zipf.Uint64()) }
+	if ask.Kind != judge.Confirm || s.second {
+		s.kind = ""
 	}
-	return func() int64 { return p.Product + random.Int64N(int64(p.Products)) }
+	if code, step := goodCodes[ask.Kind]; step {
+		s.code = code
+	}
+	if ask.Kind == judge.Cancel && op.Expired {
+		s.code = target.StateExpired
+	}
 }

@@ -32,7 +32,7 @@ func main() { os.Exit(command.Main(self, os.Args[1:], parse, run)) }
 // options are the command line.
 type options struct {
 	scenarios []scenario
-	modes     string // a pattern, see loadtest.Select
+	modes     string // a pattern, see compare.Select
 	rounds    int
 	window    time.Duration
 	clients   int

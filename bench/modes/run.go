@@ -16,6 +16,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
 	contract "lastitem/target" // this package has a type target
 )
 
@@ -73,7 +74,7 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 }
 
 func (b *bench) all(ctx context.Context) error {
-	selected, err := loadtest.Select(b.sites.direct.modes, b.modes)
+	selected, err := compare.Select(b.sites.direct.modes, b.modes)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/loadtest"
-	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 )
 
 // scenario is one table: a load and its target.
@@ -76,16 +75,16 @@ const (
 )
 
 // plan returns the load of one window.
-func (s scenario) plan(m api.Mode, e entry, o options) loadtest.Plan {
-	p := loadtest.Plan{
+func (s scenario) plan(m api.Mode, e entry, o options) plan.Plan {
+	p := plan.Plan{
 		Name: s.name, VUs: o.clients, Duration: s.length(o.window), Warmup: warmup, Wait: patience,
-		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: client.EngineRaw,
+		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: plan.EngineRaw,
 	}
 	if m.Units {
 		p.Stock = plentyUnits
 	}
 	if m.Reserves { // a sale is a reservation that is paid at once
-		p.Holding = loadtest.Holding{For: time.Minute, Pays: 1}
+		p.Holding = plan.Holding{For: time.Minute, Pays: 1}
 	}
 	if m.BreaksLimit() { // it counts the orders of a buyer
 		p.Holding.PerBuyer = 1

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/judge"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	"lastitem/say/redact"
 )
 
@@ -37,7 +37,7 @@ func again(command string, set *pflag.FlagSet, except ...string) string {
 
 // decide notes beside each undecided claim the command that decides it: the mode alone, with twice as many runs where
 // their number can be given, and holds as long as the machine needs.
-func decide(c *loadtest.Comparison, command string, set *pflag.FlagSet) {
+func decide(c *compare.Comparison, command string, set *pflag.FlagSet) {
 	for i := range c.Summaries {
 		s := &c.Summaries[i]
 		if s.Finding != judge.Undecided {

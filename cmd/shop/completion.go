@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/stock"
-	"lastitem/loadtest"
-	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -65,12 +64,12 @@ var completions = map[string]func() []string{
 	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
 	"fault": faultNames, "allow-untested": faultNames,
 	"plan": func() (names []string) {
-		for _, p := range loadtest.All {
+		for _, p := range plan.All {
 			names = append(names, p.Name)
 		}
 		return names
 	},
-	"engine":  func() []string { return client.EngineNames },
+	"engine":  func() []string { return plan.EngineNames },
 	"backend": func() []string { return []string{stack.Auto, stack.Embedded, stack.Local} },
 	"lang":    func() []string { return text.Languages },
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/guest"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
 	"lastitem/say/redact"
 	"lastitem/say/text"
@@ -73,7 +74,7 @@ admin token. The stock of product 101 is set and its orders are deleted; for mod
 of product 910000101 too.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
-loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on
+compare.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on
 stdout.`).In(lang),
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
@@ -139,7 +140,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
-	what := loadtest.Comparing{Version: builtFrom(), Replicas: f.replicas}
+	what := compare.Comparing{Version: builtFrom(), Replicas: f.replicas}
 	if f.url != "" {
 		what.Stack = []string{text.Sprintf(givenStack.In(f.lang), redact.Address(f.url), f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
@@ -181,7 +182,7 @@ func (f *demoFlags) check() error {
 }
 
 // override changes a plan by what was given on the command line.
-func (f *demoFlags) override(p *loadtest.Plan) {
+func (f *demoFlags) override(p *plan.Plan) {
 	if f.vus != 0 {
 		p.VUs = f.vus
 	}
@@ -202,7 +203,7 @@ func (f *demoFlags) options(log *stackLog, notes io.Writer) stack.Options {
 }
 
 // compare drives the modes of the service and reports.
-func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what loadtest.Comparing) error {
+func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what compare.Comparing) error {
 	if err := s.fill(ctx, &what, f.mode); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -43,7 +45,7 @@ func TestDemoGivenURL(t *testing.T) {
 		t.Errorf("progress has no line for unsafe: %q", errOut)
 	}
 	text := testkit.Read(t, file)
-	var c loadtest.Comparison
+	var c compare.Comparison
 	if err := json.Unmarshal(text, &c); err != nil || len(c.Results) != 3 || len(c.Stack) != 1 {
 		t.Errorf("JSON file: %v, %d results, stack %v; want 3 results and the stack", err, len(c.Results), c.Stack)
 	}
@@ -67,7 +69,7 @@ func TestDemoInsists(t *testing.T) {
 			code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode",
 				"unsafe,lua-lock",
 				"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
-			var c loadtest.Comparison
+			var c compare.Comparison
 			if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Summaries) != 2 {
 				t.Errorf("%s: JSON %v with %d summaries, want 2\n%s%s", tt.cmd.Name(), err, len(c.Summaries), out, errOut)
 				return
@@ -161,7 +163,7 @@ func TestRTT(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s%s", err, out, said.String())
 			}
-			var c loadtest.Comparison
+			var c compare.Comparison
 			if err := json.Unmarshal(out, &c); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -207,7 +209,7 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 	}{{"sql-unique", 0, judge.Vacuous}, {"sql-unique", time.Minute, judge.Exact},
 		{"sql-version", time.Minute, judge.Exact}} {
 		mode := modes[slices.IndexFunc(modes, func(m api.Mode) bool { return m.Name == tt.mode })]
-		plan := loadtest.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: tt.sellOut}
+		plan := plan.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: tt.sellOut}
 		res, err := loadtest.Run(t.Context(), control, mode, plan, nil)
 		testkit.Must(t, err)
 		if v := res.Verdicts[0]; v.Verdict != tt.want || (res.Finding == judge.Confirmed) != (tt.want == judge.Exact) {

@@ -12,19 +12,19 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/internal/replica"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
 
 // Exit codes of every subcommand; exitCodes says what each means. 'with-stack' ends with the code of its COMMAND.
 const (
-	exitOK           = loadtest.ExitConfirmed
-	exitFailed       = loadtest.ExitContradicted
+	exitOK           = compare.ExitConfirmed
+	exitFailed       = compare.ExitContradicted
 	exitUsage        = 2
-	exitInconclusive = loadtest.ExitUndecided
-	exitThreshold    = loadtest.ExitThreshold
-	exitInterrupted  = loadtest.ExitInterrupted
+	exitInconclusive = compare.ExitUndecided
+	exitThreshold    = compare.ExitThreshold
+	exitInterrupted  = compare.ExitInterrupted
 )
 
 // exitCodes is the table of exit codes, which every help text ends with.

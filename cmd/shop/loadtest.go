@@ -16,6 +16,8 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
 	"lastitem/say/redact"
 	layout "lastitem/say/report"
@@ -122,8 +124,8 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 }
 
 // comparing returns what to compare: modes of lastitem, or the one service that is not.
-func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, error) {
-	what := loadtest.Comparing{Version: builtFrom(), Replicas: f.replicas, Stack: []string{redact.Address(f.url)}}
+func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error) {
+	what := compare.Comparing{Version: builtFrom(), Replicas: f.replicas, Stack: []string{redact.Address(f.url)}}
 	var err error
 	if what.Plans, err = f.plan.plans(); err != nil {
 		return what, err
@@ -142,7 +144,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 
 // foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
 // command line: it is found before any load.
-func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) error {
+func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
 	d := f.service.f
 	if err := f.service.read(&d); err != nil {
 		return err
@@ -175,7 +177,7 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) e
 	}
 	what.Lang, what.Modes = f.lang, []api.Mode{{Name: x.Name, Available: true}}
 	type told = func(loadtest.Progress)
-	what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress told) (loadtest.Result, error) {
+	what.Run = func(ctx context.Context, _ api.Mode, p plan.Plan, progress told) (loadtest.Result, error) {
 		return loadtest.RunForeign(ctx, x, p, progress)
 	}
 	return nil
@@ -188,7 +190,7 @@ type service struct {
 }
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
-func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
+func (s service) fill(ctx context.Context, what *compare.Comparing, pattern string) error {
 	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
 	if err != nil {
 		return misuse(err)
@@ -201,11 +203,11 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 		}
 		return err
 	}
-	if what.Modes, err = loadtest.Select(all, pattern); err != nil {
+	if what.Modes, err = compare.Select(all, pattern); err != nil {
 		return misuse(err)
 	}
-	what.Fits = loadtest.Fits
-	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result,
+	what.Fits = plan.Fits
+	what.Run = func(ctx context.Context, m api.Mode, p plan.Plan, progress func(loadtest.Progress)) (loadtest.Result,
 		error) {
 		return loadtest.Run(ctx, control, m, p, progress)
 	}
@@ -213,7 +215,7 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 }
 
 // onOwnStack starts a private stack and runs the load test on it.
-func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
+func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []compare.Threshold) error {
 	extras, err := extrasFor(f.mode) // before anything is started
 	if err != nil {
 		return err
@@ -248,8 +250,8 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Thr
 }
 
 // compare makes the runs and reports.
-func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing,
-	thresholds []loadtest.Threshold) error {
+func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what compare.Comparing,
+	thresholds []compare.Threshold) error {
 	history, err := report.CreateHistory(f.history)
 	if err != nil {
 		return fmt.Errorf("--history: %w", err)
@@ -276,9 +278,9 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 
 // nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line
 // may be right.
-func nothingToRun(skipped []loadtest.SkippedMode) error {
+func nothingToRun(skipped []compare.SkippedMode) error {
 	code, first := exitUsage, skipped[0]
-	if i := slices.IndexFunc(skipped, func(s loadtest.SkippedMode) bool { return s.Down }); i >= 0 {
+	if i := slices.IndexFunc(skipped, func(s compare.SkippedMode) bool { return s.Down }); i >= 0 {
 		code, first = exitInconclusive, skipped[i]
 	}
 	return ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
@@ -288,7 +290,7 @@ func nothingToRun(skipped []loadtest.SkippedMode) error {
 var comparisonForms = []string{formText, formJSON, formCSV, formMarkdown, formBench, formHTML}
 
 // writeComparison writes a comparison in any form but text. secrets must not be in what people publish.
-func writeComparison(w io.Writer, form, lang string, c loadtest.Comparison, secrets []string) error {
+func writeComparison(w io.Writer, form, lang string, c compare.Comparison, secrets []string) error {
 	switch form {
 	case formHTML:
 		return report.WritePage(w, c, lang, secrets)
@@ -306,7 +308,7 @@ func writeComparison(w io.Writer, form, lang string, c loadtest.Comparison, secr
 }
 
 // report writes the comparison: as text the report of a single run, else a table.
-func (f *loadtestFlags) report(w io.Writer, form string, c loadtest.Comparison) error {
+func (f *loadtestFlags) report(w io.Writer, form string, c compare.Comparison) error {
 	if form != formText {
 		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}

@@ -11,14 +11,15 @@ import (
 	"lastitem/contract/api"
 	"lastitem/internal/handler/input"
 	"lastitem/internal/stock"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
 // planFlags are the flags that describe a plan.
 type planFlags struct {
 	name   string
-	plan   loadtest.Plan
+	plan   plan.Plan
 	stages string
 	store  string
 	set    *pflag.FlagSet
@@ -152,7 +153,7 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 // planNames names the named plans.
 func planNames() string {
 	var names []string
-	for _, p := range loadtest.All {
+	for _, p := range plan.All {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
@@ -161,7 +162,7 @@ func planNames() string {
 // planList says what each named plan is, a line each.
 func planList(lang string) string {
 	var b strings.Builder
-	for _, p := range loadtest.All {
+	for _, p := range plan.All {
 		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Title.In(lang))
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -184,23 +185,23 @@ func positive(set *pflag.FlagSet, names ...string) error {
 }
 
 // plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
-func (f *planFlags) plans() ([]loadtest.Plan, error) {
+func (f *planFlags) plans() ([]plan.Plan, error) {
 	if err := positive(f.set, positives...); err != nil {
 		return nil, err
 	}
 	if f.given("hold") && f.name != "reserve" {
 		return nil, usage(text.Of("--hold needs --plan reserve"))
 	}
-	plans := []loadtest.Plan{{Wait: f.plan.Wait}}
+	plans := []plan.Plan{{Wait: f.plan.Wait}}
 	if f.name != "" {
-		named, ok := loadtest.Named(f.name)
+		named, ok := plan.Named(f.name)
 		if !ok {
 			return nil, usage(text.Of("--plan %q: there are %s"), f.name, planNames())
 		}
 		plans = named
 	}
 	if f.given("stages") {
-		stages, err := loadtest.ParseStages(f.stages)
+		stages, err := plan.ParseStages(f.stages)
 		if err != nil {
 			return nil, misuse(err)
 		}
@@ -222,10 +223,10 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 
 // accepted refuses requests that lastitem would only refuse: such a load is a flood of 400s. Another service has its
 // own limits.
-func (f *planFlags) accepted(p loadtest.Plan) error {
+func (f *planFlags) accepted(p plan.Plan) error {
 	const most = input.MaxWaitMS * time.Millisecond
 	switch {
-	case f.given("request") && p.Holding != loadtest.Holding{}:
+	case f.given("request") && p.Holding != plan.Holding{}:
 		return usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
@@ -239,7 +240,7 @@ func (f *planFlags) accepted(p loadtest.Plan) error {
 
 // override copies the flags that were given onto p. A length replaces every other length, and a flag of an
 // open loop resets those of a closed loop.
-func (f *planFlags) override(p *loadtest.Plan) {
+func (f *planFlags) override(p *plan.Plan) {
 	if f.given(lengths...) {
 		p.Loops, p.Requests, p.Duration, p.Rate, p.Stages, p.SellOut = 0, 0, 0, 0, nil, 0
 	}
@@ -282,7 +283,7 @@ func (f *planFlags) given(names ...string) bool {
 }
 
 // check refuses what is wrong on its face, before anything is sent.
-func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
+func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 	switch {
 	case f.mode == "" && f.service.f.Request == "":
 		return nil, usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request"))
@@ -291,10 +292,10 @@ func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
 	case f.replicas < 0:
 		return nil, usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
 	}
-	thresholds := make([]loadtest.Threshold, len(f.thresholds))
+	thresholds := make([]compare.Threshold, len(f.thresholds))
 	for i, said := range f.thresholds {
 		var err error
-		if thresholds[i], err = loadtest.ParseThreshold(said); err != nil {
+		if thresholds[i], err = compare.ParseThreshold(said); err != nil {
 			return nil, usage(text.Of("--threshold: %w"), err)
 		}
 	}

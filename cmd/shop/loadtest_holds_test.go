@@ -17,6 +17,8 @@ import (
 	"lastitem/internal/replica"
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -110,7 +112,7 @@ func TestLoadtestReserves(t *testing.T) {
 	t.Parallel()
 	var spoiled spoil
 	control, modes := reservingShop(t, &spoiled)
-	named, _ := loadtest.Named("reserve")
+	named, _ := plan.Named("reserve")
 	for i, tt := range []struct {
 		mode  string
 		open  bool
@@ -193,21 +195,21 @@ func TestVerySlowReservesAreDecided(t *testing.T) {
 
 // decided checks that the plan reserve decides about a shop whose reserves take so long. It returns the plan, and how
 // to run it on the last of these shops.
-func decided(t *testing.T, delays ...time.Duration) (func(context.Context, loadtest.Plan) (loadtest.Result, error),
-	loadtest.Plan) {
+func decided(t *testing.T, delays ...time.Duration) (func(context.Context, plan.Plan) (loadtest.Result, error),
+	plan.Plan) {
 	var spoiled spoil
 	control, modes := reservingShop(t, &spoiled)
 	mode := modes["reserve-redis"]
-	run := func(ctx context.Context, p loadtest.Plan) (loadtest.Result, error) {
+	run := func(ctx context.Context, p plan.Plan) (loadtest.Result, error) {
 		return loadtest.Run(ctx, control, mode, p, nil)
 	}
-	named, _ := loadtest.Named("reserve")
-	plan := named[0]
-	plan.VUs, plan.Requests, plan.Stock, plan.Warmup = 16, 60, 10, 10*time.Millisecond
+	named, _ := plan.Named("reserve")
+	p := named[0]
+	p.VUs, p.Requests, p.Stock, p.Warmup = 16, 60, 10, 10*time.Millisecond
 	for _, took := range delays {
 		spoiled = slow(took)
-		c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: []api.Mode{mode}, Plans: []loadtest.Plan{plan},
-			Run: func(ctx context.Context, _ api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+		c, err := compare.Modes(t.Context(), compare.Comparing{Modes: []api.Mode{mode}, Plans: []plan.Plan{p},
+			Run: func(ctx context.Context, _ api.Mode, p plan.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
 				return run(ctx, p)
 			}})
 		testkit.Must(t, err)
@@ -216,7 +218,7 @@ func decided(t *testing.T, delays ...time.Duration) (func(context.Context, loadt
 				s.Verdict, s.Why, s.Holds)
 		}
 	}
-	return run, plan
+	return run, p
 }
 
 // seconds counts the orders of the second product alone, and the reservations that hold both.

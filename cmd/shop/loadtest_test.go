@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
-	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
 )
@@ -259,42 +259,42 @@ func TestLoadtestForeign(t *testing.T) {
 }
 
 func TestPlanFlags(t *testing.T) {
-	five, _ := loadtest.Named("five")
-	jmeter, _ := loadtest.Named("jmeter")
-	reserve, _ := loadtest.Named("reserve")
+	five, _ := plan.Named("five")
+	jmeter, _ := plan.Named("jmeter")
+	reserve, _ := plan.Named("reserve")
 	tests := []struct {
 		name string
 		args []string
-		want func(p *loadtest.Plan)
-		of   loadtest.Plan
+		want func(p *plan.Plan)
+		of   plan.Plan
 	}{
-		{"nothing given", nil, func(*loadtest.Plan) {}, loadtest.Plan{Wait: 3 * time.Second}},
-		{"a named plan", []string{"--plan", "five"}, func(*loadtest.Plan) {}, five[0]},
-		{"a seed", []string{"--plan", "five", "--seed", "7"}, func(p *loadtest.Plan) { p.Seed = 7 }, five[0]},
-		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *loadtest.Plan) {
+		{"nothing given", nil, func(*plan.Plan) {}, plan.Plan{Wait: 3 * time.Second}},
+		{"a named plan", []string{"--plan", "five"}, func(*plan.Plan) {}, five[0]},
+		{"a seed", []string{"--plan", "five", "--seed", "7"}, func(p *plan.Plan) { p.Seed = 7 }, five[0]},
+		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *plan.Plan) {
 			p.Stock, p.MustEnd = 10, nil
 		}, five[0]},
-		{"a wait that ends sooner", []string{"--plan", "five", "--wait", "0"}, func(p *loadtest.Plan) {
+		{"a wait that ends sooner", []string{"--plan", "five", "--wait", "0"}, func(p *plan.Plan) {
 			p.Wait, p.MustEnd = 0, nil
 		}, five[0]},
 		{"a time-out that cuts off", []string{"--plan", "five", "--timeout", "4s"},
-			func(p *loadtest.Plan) { p.Timeout, p.MustEnd = 4*time.Second, nil }, five[0]},
+			func(p *plan.Plan) { p.Timeout, p.MustEnd = 4*time.Second, nil }, five[0]},
 		{"a length replaces the length", []string{"--plan", "jmeter", "--duration", "2s"},
-			func(p *loadtest.Plan) { p.Loops, p.Duration = 0, 2*time.Second }, jmeter[0]},
+			func(p *plan.Plan) { p.Loops, p.Duration = 0, 2*time.Second }, jmeter[0]},
 		{"the open loop replaces the closed", []string{"--plan", "five", "--rate", "10"},
-			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
+			func(p *plan.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
 		{"buyers who only pay", []string{"--plan", "reserve", "--cancels", "0", "--pays", "1", "--pays-late", "0",
-			"--hold", "5s", "--stock", "90", "--per-buyer", "2"}, func(p *loadtest.Plan) {
+			"--hold", "5s", "--stock", "90", "--per-buyer", "2"}, func(p *plan.Plan) {
 			p.Stock = 90
 			p.Holding.Pays, p.Holding.PaysLate, p.Holding.Cancels, p.Holding.For, p.Holding.PerBuyer = 1, 0, 0, 5*time.Second, 2
 			p.Holding.Scaled = false // the hold is given
 		}, reserve[0]},
 		{"buyers who do not wait", []string{"--plan", "reserve", "--rate", "50"},
-			func(p *loadtest.Plan) { p.VUs, p.Rate = 0, 50 }, reserve[0]},
-		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
-			p.Stages = []loadtest.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
-		}, loadtest.Plan{Wait: 3 * time.Second}},
-		{"no waiting", []string{"--plan", "jmeter", "--wait", "0s"}, func(p *loadtest.Plan) { p.Wait = 0 }, jmeter[0]},
+			func(p *plan.Plan) { p.VUs, p.Rate = 0, 50 }, reserve[0]},
+		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *plan.Plan) {
+			p.Stages = []plan.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
+		}, plan.Plan{Wait: 3 * time.Second}},
+		{"no waiting", []string{"--plan", "jmeter", "--wait", "0s"}, func(p *plan.Plan) { p.Wait = 0 }, jmeter[0]},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestPlanFlags(t *testing.T) {
 			testkit.Must(t, err)
 			want := tt.of
 			tt.want(&want)
-			testkit.Same(t, got, []loadtest.Plan{want.WithDefaults()}, "plans")
+			testkit.Same(t, got, []plan.Plan{want.WithDefaults()}, "plans")
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -85,7 +85,7 @@ func printEssay(w io.Writer, name, lang string) error {
 
 // noMode is the error for a name that is no mode's, with the nearest one.
 func noMode(name string) error {
-	if _, err := loadtest.Select(modesHere(), name); err != nil {
+	if _, err := compare.Select(modesHere(), name); err != nil {
 		return misuse(err)
 	}
 	return usage(text.Of("%q: want the name of one mode"), name) // it is a pattern

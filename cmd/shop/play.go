@@ -20,6 +20,8 @@ import (
 	"lastitem/console"
 	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/say/redact"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
@@ -131,7 +133,7 @@ type playDriver struct {
 	replicas   []string // host:port
 	rtt        time.Duration
 	said       []string // by the stack about itself
-	// markLogs is as in loadtest.Comparing; nil where the logs are out of reach.
+	// markLogs is as in compare.Comparing; nil where the logs are out of reach.
 	markLogs func() (since func(n int) []string)
 	local    bool // the stack is this process's own, so that there may be more servers beside it
 }
@@ -159,17 +161,17 @@ func (d *playDriver) Modes(ctx context.Context) ([]api.Mode, error) {
 func (d *playDriver) Product() int64 { return demoPlan().Product }
 
 // demoPlan is the plan of 'shop demo'.
-func demoPlan() loadtest.Plan {
-	plans, _ := loadtest.Named("demo")
+func demoPlan() plan.Plan {
+	plans, _ := plan.Named("demo")
 	return plans[0]
 }
 
 // demoPlans returns the demo's plan for modes that deduct, the plan reserve for those that reserve, and the plan limit
 // for those that break a limit per buyer, each with what override changes.
-func demoPlans(modes []api.Mode, override func(*loadtest.Plan)) (plans []loadtest.Plan) {
-	reserve, _ := loadtest.Named("reserve")
-	limit, _ := loadtest.Named("limit")
-	for _, p := range []loadtest.Plan{demoPlan(), reserve[0], limit[0]} {
+func demoPlans(modes []api.Mode, override func(*plan.Plan)) (plans []plan.Plan) {
+	reserve, _ := plan.Named("reserve")
+	limit, _ := plan.Named("limit")
+	for _, p := range []plan.Plan{demoPlan(), reserve[0], limit[0]} {
 		if slices.ContainsFunc(modes, p.Suits) {
 			override(&p)
 			plans = append(plans, p.WithDefaults())
@@ -178,9 +180,9 @@ func demoPlans(modes []api.Mode, override func(*loadtest.Plan)) (plans []loadtes
 	return plans
 }
 
-// Drive runs the modes of a spec through loadtest.Compare.
+// Drive runs the modes of a spec through compare.Modes.
 func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(console.Step)) error {
-	override := func(p *loadtest.Plan) { p.VUs, p.Stock, p.Requests = spec.Clients, spec.Stock, 0 }
+	override := func(p *plan.Plan) { p.VUs, p.Stock, p.Requests = spec.Clients, spec.Stock, 0 }
 	p := demoPlan()
 	override(&p)
 	if err := p.Validate(); err != nil {
@@ -191,16 +193,16 @@ func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(c
 		return err
 	}
 	defer closeURL()
-	what := loadtest.Comparing{
+	what := compare.Comparing{
 		Version: builtFrom(), Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
-		MarkLogs: d.markLogs, Progress: func(s loadtest.Step) { report(playStep(s)) },
+		MarkLogs: d.markLogs, Progress: func(s compare.Step) { report(playStep(s)) },
 	}
 	s := service{url: url, token: d.token, replicas: spec.Replicas, lang: spec.Lang}
 	if err := s.fill(ctx, &what, strings.Join(spec.Modes, ",")); err != nil {
 		return err
 	}
 	what.Plans = demoPlans(what.Modes, override)
-	c, err := loadtest.Compare(ctx, what)
+	c, err := compare.Modes(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -230,7 +232,7 @@ func (d *playDriver) address(ctx context.Context, replicas int) (url string, clo
 }
 
 // playStep translates a step of a comparison.
-func playStep(s loadtest.Step) console.Step {
+func playStep(s compare.Step) console.Step {
 	step := console.Step{Index: s.Index, Total: s.Total, Mode: s.Mode, Phase: console.PhaseReset, Ended: s.Done}
 	if p := s.Running; p != nil {
 		step.Phase, step.Done = string(p.Phase), p.Done

@@ -18,6 +18,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -206,13 +207,13 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	var runs sync.WaitGroup
 	for i, m := range modes {
 		runs.Go(func() {
-			plan := loadtest.Plan{
+			p := plan.Plan{
 				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1,
 				Seed:  uint64(i) + 1,
 				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
 			}
 			var err error
-			results[i], err = loadtest.Run(ctx, control, m, plan, nil)
+			results[i], err = loadtest.Run(ctx, control, m, p, nil)
 			out.Modes[i] = loadtest.JudgeRolling(m.Name, results[i], err, f.lang)
 		})
 	}

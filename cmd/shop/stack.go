@@ -17,6 +17,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/internal/guest"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -159,7 +160,7 @@ func newGuestLeave() *cobra.Command {
 // extrasFor returns the servers beside Redis and SQL that the selected modes of this binary need, never nil; its error
 // is one of the command line.
 func extrasFor(pattern string) ([]string, error) {
-	selected, err := loadtest.Select(modesHere(), pattern)
+	selected, err := compare.Select(modesHere(), pattern)
 	if err != nil {
 		return nil, misuse(err)
 	}
@@ -290,7 +291,7 @@ func met(m api.Mode, has map[string]bool) bool {
 }
 
 // allAvailable lists the modes that cannot be run, and why; nil where there are none.
-func allAvailable(what loadtest.Comparing) error {
+func allAvailable(what compare.Comparing) error {
 	var lacks []string
 	for _, m := range what.Modes {
 		if !m.Available {

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/testkit"
@@ -224,7 +225,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 			}
 			texts[ending] = string(text)
 		}
-		var c loadtest.Comparison
+		var c compare.Comparison
 		want := "bin/shop " + command + " --url " + url + " --replicas 1 --mode unsafe,lua-lock --vus 4 --requests 60 " +
 			"--stock 20"
 		if err := json.Unmarshal([]byte(texts[".json"]), &c); err != nil || c.Command != want ||

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
@@ -166,7 +167,7 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 	if err != nil {
 		return m, err
 	}
-	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{p}, Replicas: r.replicas, RTT: r.rtt}
+	what := compare.Comparing{Version: builtFrom(), Plans: []plan.Plan{p}, Replicas: r.replicas, RTT: r.rtt}
 	if err := s.fill(ctx, &what, r.mode); err != nil {
 		return m, err
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -83,10 +83,10 @@ func segments(part int, rtt time.Duration) []numberRun {
 }
 
 // load returns the plan of a run.
-func (r numberRun) load() (loadtest.Plan, error) {
-	plans, ok := loadtest.Named(r.plan)
+func (r numberRun) load() (plan.Plan, error) {
+	plans, ok := plan.Named(r.plan)
 	if !ok || r.part >= len(plans) {
-		return loadtest.Plan{}, text.Of("no plan %s-%d").Errorf(r.plan, r.part)
+		return plan.Plan{}, text.Of("no plan %s-%d").Errorf(r.plan, r.part)
 	}
 	p := plans[r.part]
 	p.Store, p.Repeat = r.store, r.repeat

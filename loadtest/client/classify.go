@@ -26,6 +26,10 @@ const (
 	CodeNotConnected = ErrRefused
 	// CodeRefused is a refusal by a service that is not ours.
 	CodeRefused = "refused"
+	// Good answers that are no sale, beside the states of a reservation.
+	CodeCancelled = "cancelled"
+	CodeExtended  = "extended"
+	CodeReturned  = "returned"
 )
 
 // Classify reads an answer to a request of a kind ("" = a deduction): read reads the reply, if there is one. A

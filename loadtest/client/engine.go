@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -33,15 +34,6 @@ type Engine interface {
 	// Close closes the engine's connections.
 	Close()
 }
-
-// The engines.
-const (
-	EngineRaw   = "raw"   // one keep-alive connection per worker, own parser: the least the generator can cost
-	EngineResty = "resty" // resty over net/http
-)
-
-// EngineNames lists the engines, the default first.
-var EngineNames = []string{EngineRaw, EngineResty}
 
 // Target is the service that the engines of a run send to.
 type Target struct {
@@ -79,7 +71,7 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 	}
 	engines := make([]Engine, t.Workers)
 	switch name {
-	case EngineRaw, "":
+	case plan.EngineRaw, "":
 		all := make([]*raw, t.Workers)
 		for i := range all {
 			all[i] = newRaw(t)
@@ -88,13 +80,13 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 		if t.URL.Scheme == "http" {
 			spread(all)
 		}
-	case EngineResty:
+	case plan.EngineResty:
 		shared := newResty(t)
 		for i := range engines {
 			engines[i] = shared.worker()
 		}
 	default:
-		return nil, text.Of("loadtest: no engine %q; there are %s").Errorf(name, strings.Join(EngineNames, ", "))
+		return nil, text.Of("loadtest: no engine %q; there are %s").Errorf(name, strings.Join(plan.EngineNames, ", "))
 	}
 	return engines, nil
 }

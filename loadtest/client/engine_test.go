@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
 )
@@ -24,7 +25,7 @@ import (
 // eachEngine runs a test with every engine, and with raw both in the test's goroutine and on its loop.
 func eachEngine(t *testing.T, test func(t *testing.T, name string)) {
 	t.Helper()
-	for _, name := range append([]string{rawOnLoop}, EngineNames...) {
+	for _, name := range append([]string{rawOnLoop}, plan.EngineNames...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, name)
@@ -103,7 +104,7 @@ func TestEngineReadsAnswers(t *testing.T) {
 func TestEngineHeaders(t *testing.T) {
 	t.Parallel()
 	u := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) })
-	for _, name := range EngineNames {
+	for _, name := range plan.EngineNames {
 		engines, err := NewEngines(name, Target{URL: u, Timeout: patience, Workers: 1})
 		testkit.Must(t, err)
 		call := target.Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain",
@@ -208,7 +209,7 @@ func TestEngineGivesUp(t *testing.T) {
 // An engine notices that the server has closed an idle connection before it writes to it.
 func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{EngineRaw, rawOnLoop} {
+	for _, name := range []string{plan.EngineRaw, rawOnLoop} {
 		server := newWire(t, hangsUp(okAnswer))
 		e := engine(t, name, server.url, patience)
 		for i := range 5 {
@@ -234,7 +235,7 @@ func TestRawDropsWhatFollowsAnAnswer(t *testing.T) {
 	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
 		return says(strings.ReplaceAll(okAnswer, "o-1", "o-"+r.Header.Get(api.HeaderKey))+okAnswer)(conn, n, r)
 	})
-	for _, name := range []string{EngineRaw, rawOnLoop} {
+	for _, name := range []string{plan.EngineRaw, rawOnLoop} {
 		e := engine(t, name, server.url, patience)
 		for _, key := range []string{"2", "3", "4"} {
 			call := buy()
@@ -271,7 +272,7 @@ func TestLoopGoesOn(t *testing.T) {
 		return r.Header.Get(api.HeaderKey) == "silent" || says(okAnswer)(conn, n, r)
 	})
 	const workers = 40
-	engines, err := NewEngines(EngineRaw, Target{URL: server.url, Timeout: time.Second, Workers: workers})
+	engines, err := NewEngines(plan.EngineRaw, Target{URL: server.url, Timeout: time.Second, Workers: workers})
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, answered sync.WaitGroup
@@ -312,7 +313,7 @@ func TestLoopGoesOn(t *testing.T) {
 func TestRawConnectsAhead(t *testing.T) {
 	t.Parallel()
 	server := newWire(t, says(okAnswer))
-	e := engine(t, EngineRaw, server.url, patience)
+	e := engine(t, plan.EngineRaw, server.url, patience)
 	for range 2 {
 		testkit.Must(t, e.Connect())
 	}
@@ -327,7 +328,7 @@ func TestNewEnginesRefuses(t *testing.T) {
 	for _, address := range []string{"ftp://host", "/path", "http://"} {
 		u, err := url.Parse(address)
 		testkit.Must(t, err)
-		if _, err := NewEngines(EngineRaw, Target{URL: u, Workers: 1}); err == nil {
+		if _, err := NewEngines(plan.EngineRaw, Target{URL: u, Workers: 1}); err == nil {
 			t.Errorf("NewEngines(%q) = nil error, want one", address)
 		}
 	}
@@ -337,7 +338,7 @@ func TestNewEnginesRefuses(t *testing.T) {
 }
 
 func BenchmarkEngines(b *testing.B) {
-	for _, name := range EngineNames {
+	for _, name := range plan.EngineNames {
 		b.Run("engine="+name, func(b *testing.B) {
 			listener := testkit.Listen(b)
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -369,7 +370,7 @@ func TestRawSpeaksTLS(t *testing.T) {
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
 	testkit.Must(t, err)
-	e := engine(t, EngineRaw, u, patience).(*raw)
+	e := engine(t, plan.EngineRaw, u, patience).(*raw)
 	if got := e.Do(buy()); got.Sent || got.Err == "" {
 		t.Errorf("Do() = %+v, want a certificate that nobody knows refused before anything is sent", got)
 	}

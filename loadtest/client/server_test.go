@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
 )
@@ -112,7 +113,7 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 }
 
 // rawOnLoop is what engine takes for the raw engine with its calls made on its loop.
-const rawOnLoop = EngineRaw + " on its loop"
+const rawOnLoop = plan.EngineRaw + " on its loop"
 
 // placed makes the calls of a raw engine where Go runs a function.
 type placed struct{ *raw }

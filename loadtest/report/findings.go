@@ -11,6 +11,8 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -22,7 +24,7 @@ type finding struct {
 }
 
 // writeFindings writes which claims were confirmed, which were not, and why data is missing.
-func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
+func writeFindings(b *strings.Builder, c compare.Comparison, style Style) {
 	line := func(color, text string) {
 		lines := layout.Wrap(text, style.columns()-2)
 		for i, l := range lines {
@@ -47,7 +49,7 @@ func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
 }
 
 // signs explains the letters, marks, counts and medians in the rows of the table.
-func signs(c loadtest.Comparison, lang string) []string {
+func signs(c compare.Comparison, lang string) []string {
 	var all []string
 	if legend := legend(c, lang); legend != "" {
 		all = append(all, legend)
@@ -66,7 +68,7 @@ func signs(c loadtest.Comparison, lang string) []string {
 
 // findings lists the number of confirmed claims, then the other claims, then runs that do not count and data that is
 // missing.
-func findings(c loadtest.Comparison, lang string) []finding {
+func findings(c compare.Comparison, lang string) []finding {
 	var all []finding
 	line := func(color, said string, log ...string) { all = append(all, finding{color, said, log}) }
 	if foreign(c) { // no count of claims can come first
@@ -104,18 +106,18 @@ func findings(c loadtest.Comparison, lang string) []finding {
 }
 
 // byFinding returns the lines that need an explanation: contradicted claims first, modes without claims last.
-func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
-	worded := slices.DeleteFunc(slices.Clone(summaries), func(s loadtest.Summary) bool {
+func byFinding(summaries []compare.Summary) []compare.Summary {
+	worded := slices.DeleteFunc(slices.Clone(summaries), func(s compare.Summary) bool {
 		return s.Finding == judge.Confirmed
 	})
-	slices.SortStableFunc(worded, func(a, b loadtest.Summary) int {
+	slices.SortStableFunc(worded, func(a, b compare.Summary) int {
 		return loadtest.FindingRank(b.Finding) - loadtest.FindingRank(a.Finding)
 	})
 	return worded
 }
 
 // legend explains the signs and letters that the rows use; "" if they use none.
-func legend(c loadtest.Comparison, lang string) string {
+func legend(c compare.Comparison, lang string) string {
 	marks, letters := false, ""
 	for _, s := range c.Summaries {
 		marks = marks || findingMark(s.Finding) != ""
@@ -137,7 +139,7 @@ func legend(c loadtest.Comparison, lang string) string {
 }
 
 // confirmedLine counts the claims that were confirmed.
-func confirmedLine(c loadtest.Comparison, lang string) (color, said string) {
+func confirmedLine(c compare.Comparison, lang string) (color, said string) {
 	if foreign(c) {
 		return "", text.Of("a service that is not lastitem makes no claim; it is judged all the same").In(lang)
 	}
@@ -165,10 +167,10 @@ func confirmedLine(c loadtest.Comparison, lang string) (color, said string) {
 }
 
 // foreign says whether the runs are of a service that is not ours.
-func foreign(c loadtest.Comparison) bool { return len(c.Results) > 0 && c.Results[0].Foreign }
+func foreign(c compare.Comparison) bool { return len(c.Results) > 0 && c.Results[0].Foreign }
 
 // findingLine describes a mode's claim that was not confirmed.
-func findingLine(s loadtest.Summary, name, lang string) (color, said string) {
+func findingLine(s compare.Summary, name, lang string) (color, said string) {
 	seen := rowVerdict(s, lang)
 	why := strings.Join(s.Why, text.Of("; ").In(lang))
 	switch s.Finding {
@@ -202,7 +204,7 @@ var numbers = regexp.MustCompile(`[0-9][0-9.]*`)
 
 // noiseLines says why the speeds should not be trusted. A busy machine disturbs all rows, so each reason appears once,
 // with the first row that it concerns. Reasons that differ only in numbers, or after a colon, count as one.
-func noiseLines(c loadtest.Comparison, lang string) []string {
+func noiseLines(c compare.Comparison, lang string) []string {
 	var reasons []string
 	first, rows := map[string]string{}, map[string]int{}
 	for _, s := range c.Summaries {
@@ -223,7 +225,7 @@ func noiseLines(c loadtest.Comparison, lang string) []string {
 }
 
 // most returns the largest number of repetitions and the largest number of runs that any line has.
-func most(c loadtest.Comparison) (repetitions, runs int) {
+func most(c compare.Comparison) (repetitions, runs int) {
 	for _, s := range c.Summaries {
 		repetitions, runs = max(repetitions, s.Repetitions), max(runs, s.Runs)
 	}
@@ -231,7 +233,7 @@ func most(c loadtest.Comparison) (repetitions, runs int) {
 }
 
 // planLine describes a plan in one line.
-func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
+func planLine(p plan.Plan, e compare.Environment, lang string) string {
 	parts := []string{loadText(p, lang), text.Of("stock %d").With(p.Stock).In(lang)}
 	if p.Products > 1 {
 		parts = append(parts, text.Of("%d [product|products]").With(p.Products).In(lang))
@@ -271,7 +273,7 @@ func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 }
 
 // loadText says how many requests a plan sends, and by which model.
-func loadText(p loadtest.Plan, lang string) string {
+func loadText(p plan.Plan, lang string) string {
 	switch {
 	case len(p.Stages) > 0:
 		stages := make([]string, len(p.Stages))
@@ -300,7 +302,7 @@ const (
 )
 
 // judgeNotes returns the lines under a row: units sold more than once, violations, and missing data.
-func judgeNotes(s loadtest.Summary, lang string) []string {
+func judgeNotes(s compare.Summary, lang string) []string {
 	var evidence []judge.Evidence
 	var violations, missing, unchecked []string
 	for _, r := range s.Reports {

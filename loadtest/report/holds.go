@@ -5,6 +5,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -44,7 +45,7 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 }
 
 // holdingText says what the buyers of a plan do.
-func holdingText(h loadtest.Holding, lang string) string {
+func holdingText(h plan.Holding, lang string) string {
 	said := text.Of("held for %s: %s%% pay after %s to %s, %s%% pay late, %s%% cancel").With(h.For, trimFloat(100*h.Pays),
 		h.PayFrom, h.PayTo, trimFloat(100*h.PaysLate), trimFloat(100*h.Cancels)).In(lang)
 	if h.Scaled {

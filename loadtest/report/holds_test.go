@@ -7,6 +7,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
 )
@@ -15,7 +16,7 @@ import (
 func TestHoldsAreShown(t *testing.T) {
 	t.Parallel()
 	r := resulttest.Exact("reserve-sql", 12*time.Millisecond)
-	r.Plan.Holding = loadtest.Holding{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
+	r.Plan.Holding = plan.Holding{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
 		Extends: 0.05, Returns: 0.04, Carts: 0.08, PayFrom: 20 * time.Millisecond, PayTo: 180 * time.Millisecond, Buyers: 9}
 	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "extended": 35, "returned": 40, "expired": 2,
 		"sold_out": 240}
@@ -33,7 +34,7 @@ func TestHoldsAreShown(t *testing.T) {
 		t.Errorf("history %s lacks %s", lines.String(), want)
 	}
 	c := resulttest.Comparison(r)
-	c.Plans = []loadtest.Plan{r.Plan}
+	c.Plans = []plan.Plan{r.Plan}
 	if n := c.Summaries[0].Unknown; n != 0 {
 		t.Errorf("%d answers count as unknown, want 0", n)
 	}

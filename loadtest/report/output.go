@@ -19,6 +19,7 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
 )
 
 // HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can
@@ -48,7 +49,7 @@ func CreateHistory(path string) (*History, error) {
 	return &History{file: f, w: bufio.NewWriter(f)}, nil
 }
 
-// Add writes the history of a run, as [WriteHistory] does. It is the callback Each of [loadtest.Compare].
+// Add writes the history of a run, as [WriteHistory] does. It is the callback Each of [compare.Modes].
 func (h *History) Add(r loadtest.Result) error {
 	if h == nil {
 		return nil
@@ -101,7 +102,7 @@ const csvHead = "mode,store,plan,engine,repetition,claim,verdict,found,finding,s
 
 // WriteCSV writes a header, and a line for each kind of answer of each run. If a kind did not occur, its latencies are
 // empty, not 0.
-func WriteCSV(w io.Writer, c loadtest.Comparison) error {
+func WriteCSV(w io.Writer, c compare.Comparison) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(strings.Split(csvHead, ",")); err != nil {
 		return err
@@ -119,7 +120,7 @@ func WriteCSV(w io.Writer, c loadtest.Comparison) error {
 
 // csvLine returns the fields of one kind of answer of a run, in the order of csvHead.
 func csvLine(r loadtest.Result, k client.Kind) []string {
-	s := loadtest.SummarizeRuns([]loadtest.Result{r})
+	s := compare.SummarizeRuns([]loadtest.Result{r})
 	line := []string{
 		r.Mode, string(r.Store), r.Plan.Name, r.Engine, strconv.Itoa(r.Repetition),
 		string(r.Claim), string(s.Verdict), s.Found, string(r.Finding),
@@ -153,7 +154,7 @@ func csvMillis(d time.Duration, count int64) string {
 // /mode`) or two versions of a mode. The iteration count is the number of accepted requests, and ns/op is their mean
 // response time. broken is 1 if the judge found the run broken, so its mean is the share of broken runs. A run that
 // accepted nothing has no line. Comments, which benchstat ignores, give the number of each mode's runs by verdict.
-func WriteBench(w io.Writer, c loadtest.Comparison) error {
+func WriteBench(w io.Writer, c compare.Comparison) error {
 	e := c.Environment
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: lastitem/loadtest\n", e.OS, e.Arch)
@@ -173,7 +174,7 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 		if len(c.Plans) > 1 && r.Plan.Name != "" {
 			name += "/plan=" + r.Plan.Name
 		}
-		s := loadtest.SummarizeRuns([]loadtest.Result{r})
+		s := compare.SummarizeRuns([]loadtest.Result{r})
 		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken\n", name, l.Count,
 			l.Mean.Nanoseconds(), strconv.FormatFloat(r.AcceptedPerSecond, 'f', -1, 64), l.P99.Microseconds(),
 			s.Oversold, min(1, s.Verdicts[judge.Broken]))
@@ -189,7 +190,7 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 }
 
 // verdictCounts returns the number of runs by verdict, worst first: "BROKEN O 27/30, EXACT 3/30".
-func verdictCounts(s loadtest.Summary) string {
+func verdictCounts(s compare.Summary) string {
 	var parts []string
 	for _, v := range []judge.Verdict{judge.Broken, judge.Inconclusive, judge.Vacuous, judge.Exact} {
 		n := s.Verdicts[v]
@@ -207,7 +208,7 @@ func verdictCounts(s loadtest.Summary) string {
 
 // WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. It leaves
 // out the notes that [WriteTable] writes below the rows, and writes the lines about the claims below the table.
-func WriteMarkdown(w io.Writer, c loadtest.Comparison, lang string) error {
+func WriteMarkdown(w io.Writer, c compare.Comparison, lang string) error {
 	var b strings.Builder
 	wholeGrid(c, lang).markdown(&b)
 	b.WriteString("\n")

@@ -20,6 +20,8 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
@@ -47,16 +49,16 @@ func golden(t *testing.T, name, got string) {
 }
 
 // fullComparison has every kind of row and note that a table can show.
-func fullComparison() loadtest.Comparison {
+func fullComparison() compare.Comparison {
 	noisy := resulttest.Exact("lua-lock", 12*time.Millisecond)
 	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
 	vacuous := resulttest.Vacuous("watchdog")
 	vacuous.Noisy = []string{"the hypervisor took 0.11 cores away"}
 	c := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"),
 		resulttest.Broken("mutex", api.Exact), noisy, vacuous)
-	c.Skipped = []loadtest.SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
-	c.Failed = []loadtest.FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
-	c.Crossed = []loadtest.Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
+	c.Skipped = []compare.SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
+	c.Failed = []compare.FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
+	c.Crossed = []compare.Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
 	return c
 }
 
@@ -64,7 +66,7 @@ func fullComparison() loadtest.Comparison {
 func openRun() loadtest.Result {
 	r := resulttest.Exact("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""
-	r.Plan.Stages = []loadtest.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
+	r.Plan.Stages = []plan.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
 	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond),
 		[]string{"7 arrivals were dropped"}, true
 	r.Elapsed, r.GeneratorCores, r.BusyCores = 5*time.Second, 0.42, 1.68
@@ -109,7 +111,7 @@ func TestWriteBench(t *testing.T) {
 
 func TestWriteJSON(t *testing.T) {
 	want := fullComparison()
-	var got loadtest.Comparison
+	var got compare.Comparison
 	text, err := json.Marshal(want)
 	testkit.Must(t, errors.Join(err, json.Unmarshal(text, &got)))
 	testkit.Same(t, got.Results, want.Results, "results after a round through JSON")
@@ -160,7 +162,7 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 	second, third := resulttest.Broken("lua-lock", api.Exact), resulttest.Exact("lua-lock", 6*time.Millisecond)
 	second.Repetition, second.AcceptedPerSecond = 2, 100
 	third.Repetition, third.AcceptedPerSecond = 3, 1000
-	got := loadtest.Summarize([]loadtest.Result{resulttest.Exact("lua-lock", 2*time.Millisecond), second, third})
+	got := compare.Summarize([]loadtest.Result{resulttest.Exact("lua-lock", 2*time.Millisecond), second, third})
 	if len(got) != 1 {
 		t.Fatalf("%d summaries, want 1", len(got))
 	}
@@ -168,7 +170,7 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 	if s.Worst != 2 || s.Verdict != judge.Broken || s.Finding != judge.Contradicted || s.Oversold != 213 {
 		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
 	}
-	testkit.Is(t, s.AcceptedPerSecond, (loadtest.Spread{Median: 625, Min: 100, Max: 1000}), "accepted/s")
+	testkit.Is(t, s.AcceptedPerSecond, (compare.Spread{Median: 625, Min: 100, Max: 1000}), "accepted/s")
 	if s.P50 != 2*time.Millisecond {
 		t.Errorf("p50 = %v, want the median 2ms", s.P50)
 	}
@@ -178,12 +180,12 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 func TestLatencyOfRunsThatSold(t *testing.T) {
 	down := resulttest.Exact("lua-lock", 0)
 	down.AcceptedPerSecond, down.Latency = 0, nil
-	s := loadtest.SummarizeRuns([]loadtest.Result{resulttest.Exact("lua-lock", 10*time.Millisecond), down})
+	s := compare.SummarizeRuns([]loadtest.Result{resulttest.Exact("lua-lock", 10*time.Millisecond), down})
 	if s.P50 != 10*time.Millisecond || s.AcceptedPerSecond.Min != 0 {
 		t.Errorf("p50 = %v, %+v accepted/s, want the 10ms of the run that sold, and the rates of both", s.P50,
 			s.AcceptedPerSecond)
 	}
-	if s = loadtest.SummarizeRuns([]loadtest.Result{down}); s.P50 != 0 {
+	if s = compare.SummarizeRuns([]loadtest.Result{down}); s.P50 != 0 {
 		t.Errorf("p50 = %v without a sale, want 0", s.P50)
 	}
 }
@@ -201,11 +203,11 @@ func TestVerdictOnSeveralProducts(t *testing.T) {
 		code int
 	}{
 		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), judge.Vacuous)}, judge.Exact,
-			loadtest.ExitConfirmed},
+			compare.ExitConfirmed},
 		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), judge.Vacuous)},
-			judge.Broken, loadtest.ExitConfirmed},
+			judge.Broken, compare.ExitConfirmed},
 		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), judge.Vacuous)}, judge.Exact,
-			loadtest.ExitContradicted},
+			compare.ExitContradicted},
 	} {
 		c := resulttest.Comparison(tt.runs...)
 		if s := c.Summaries[0]; s.Verdict != tt.want || c.ExitCode() != tt.code {
@@ -236,23 +238,23 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	}{
 		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27),
 			slices.Repeat([]loadtest.Result{never}, 3)),
-			judge.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
+			judge.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", compare.ExitConfirmed},
 		{"breaks once, last", []loadtest.Result{never, never, broken}, judge.Confirmed, "BROKEN O 1/3",
-			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
+			"BROKEN O 1/3, EXACT 2/3", compare.ExitConfirmed},
 		{"breaks when run again", []loadtest.Result{again}, judge.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4",
-			loadtest.ExitConfirmed},
+			compare.ExitConfirmed},
 		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, judge.Confirmed, "BROKEN O 1/2",
-			"BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
+			"BROKEN O 1/2, VACUOUS 1/2", compare.ExitConfirmed},
 		{"never breaks", []loadtest.Result{never, never, never}, judge.Contradicted, "EXACT 3/3", "EXACT 3/3",
-			loadtest.ExitContradicted},
+			compare.ExitContradicted},
 		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, judge.Contradicted, "BROKEN OL 2/3",
-			"BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
+			"BROKEN OL 2/3, EXACT 1/3", compare.ExitContradicted},
 		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, judge.Confirmed, "EXACT 3/3", "EXACT 3/3",
-			loadtest.ExitConfirmed},
+			compare.ExitConfirmed},
 		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, judge.Contradicted, "BROKEN O 1/3",
-			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
+			"BROKEN O 1/3, EXACT 2/3", compare.ExitContradicted},
 		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, judge.Undecided, "VACUOUS 1/3",
-			"VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
+			"VACUOUS 1/3, EXACT 2/3", compare.ExitUndecided},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,11 +289,11 @@ func TestForeignReport(t *testing.T) {
 	} {
 		r := loadtest.Result{
 			Mode: "theirs", Foreign: true, Finding: judge.Unclaimed, Repetition: 1,
-			Plan:     loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
+			Plan:     plan.Plan{VUs: 2, Requests: 4, Stock: 3},
 			Service:  map[client.Kind]loadtest.Latency{client.Accepted: {Count: 1}},
 			Verdicts: []judge.Report{{Verdict: verdict, Initial: 3, Oversold: 71, Missing: []string{"why it is so"}}},
 		}
-		c := loadtest.Comparison{Results: []loadtest.Result{r}, Summaries: loadtest.Summarize([]loadtest.Result{r})}
+		c := compare.Comparison{Results: []loadtest.Result{r}, Summaries: compare.Summarize([]loadtest.Result{r})}
 		var text, page strings.Builder
 		style := Style{Lang: "en"}
 		if err := errors.Join(WriteText(&text, r, style), WriteFindings(&text, c, style),

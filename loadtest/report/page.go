@@ -13,6 +13,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -34,7 +35,7 @@ var pageTemplates = func() map[string]*template.Template {
 // pageView is the data of the template.
 type pageView struct {
 	Eyebrow, Title, Tone, Sentence, First string
-	Thresholds                            []loadtest.Checked
+	Thresholds                            []compare.Checked
 	Verdicts, Answers                     gridView
 	Signs                                 []string
 	Findings                              []noteView
@@ -105,7 +106,7 @@ func spaced(note string) string { return strings.ReplaceAll(note, "\u00a0", " ")
 
 // WritePage writes the comparison as a single HTML file: verdicts and thresholds, charts, environment, and how to
 // repeat the runs. secrets are tokens and passwords; the page has none of them, even if the output of a run did.
-func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string) error {
+func WritePage(w io.Writer, c compare.Comparison, lang string, secrets []string) error {
 	view := pageOf(c, lang)
 	var body, whole strings.Builder
 	if err := pageTemplates[lang].Execute(&body, view); err != nil {
@@ -120,7 +121,7 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 }
 
 // pageOf collects the data of the page.
-func pageOf(c loadtest.Comparison, lang string) pageView {
+func pageOf(c compare.Comparison, lang string) pageView {
 	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang),
 		Noise: append(slices.Clone(c.Instead), noiseLines(c, lang)...)}
 	v.Title = text.Of("Load test of %d modes").With(len(c.Summaries)).In(lang)
@@ -155,28 +156,28 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 }
 
 // sentence returns the outcome in one sentence, in agreement with the exit code.
-func sentence(c loadtest.Comparison, lang string) (tone, said string) {
+func sentence(c compare.Comparison, lang string) (tone, said string) {
 	switch c.ExitCode() {
-	case loadtest.ExitConfirmed:
+	case compare.ExitConfirmed:
 		if foreign(c) {
 			return "good", text.Of("The stock was deducted exactly.").In(lang)
 		}
 		return "good", text.Of("Every claim held.").In(lang)
-	case loadtest.ExitContradicted:
+	case compare.ExitContradicted:
 		if foreign(c) {
 			return "bad", text.Of("The stock was not deducted exactly.").In(lang)
 		}
 		return "bad", text.Of("A claim does not hold.").In(lang)
-	case loadtest.ExitThreshold:
+	case compare.ExitThreshold:
 		return "bad", text.Of("A threshold was crossed.").In(lang)
-	case loadtest.ExitInterrupted:
+	case compare.ExitInterrupted:
 		return "warm", text.Of("Interrupted: the figures are partial.").In(lang)
 	}
 	return "warm", text.Of("Something could not be decided.").In(lang)
 }
 
 // environmentFacts returns the facts about the environment without which the numbers mean little.
-func environmentFacts(c loadtest.Comparison, lang string) []factView {
+func environmentFacts(c compare.Comparison, lang string) []factView {
 	e := c.Environment
 	var facts []factView
 	fact := func(name text.Text, texts ...string) {
@@ -209,7 +210,7 @@ func environmentFacts(c loadtest.Comparison, lang string) []factView {
 }
 
 // again says how to repeat the comparison: the commit, the command, and remarks about them.
-func again(c loadtest.Comparison, lang string) (lines, notes []string) {
+func again(c compare.Comparison, lang string) (lines, notes []string) {
 	if c.Command == "" {
 		return nil, nil
 	}
@@ -229,7 +230,7 @@ func again(c loadtest.Comparison, lang string) (lines, notes []string) {
 }
 
 // shownRun returns the run that a summary shows.
-func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool) {
+func shownRun(c compare.Comparison, s compare.Summary) (loadtest.Result, bool) {
 	for _, r := range c.Results {
 		if r.Mode == s.Mode && r.Plan.Name == s.Plan && r.Store == s.Store && r.Repetition == s.Worst {
 			return r, true

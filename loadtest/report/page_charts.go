@@ -11,6 +11,7 @@ import (
 
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -31,7 +32,7 @@ type modeView struct {
 }
 
 // modeOf collects the section of a mode: the run that decides its verdict, as text, charts and tables.
-func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
+func modeOf(c compare.Comparison, s compare.Summary, lang string) modeView {
 	v := modeView{Name: rowName(s, c), Tone: toneOf(s.Verdict), Verdict: rowVerdict(s, lang), Open: len(c.Summaries) <= 2}
 	r, found := shownRun(c, s)
 	if !found {
@@ -92,7 +93,7 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 }
 
 // rateBars draws the accepted requests per second of all modes; "" if no mode accepted anything.
-func rateBars(c loadtest.Comparison, lang string) template.HTML {
+func rateBars(c compare.Comparison, lang string) template.HTML {
 	chart := layout.Bars{Title: text.Of("Accepted per second").In(lang), Unit: text.Of("Median of the runs; the thin " +
 		"line is their range. Bars of broken modes are red, of undecided ones amber.").In(lang)}
 	for _, s := range c.Summaries {
@@ -112,7 +113,7 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 }
 
 // latencyBars draws the response times of all modes; "" if no mode accepted anything.
-func latencyBars(c loadtest.Comparison, lang string) template.HTML {
+func latencyBars(c compare.Comparison, lang string) template.HTML {
 	chart := layout.Bars{Title: text.Of("Response time of accepted requests").In(lang),
 		Unit: text.Of("Milliseconds. The bar runs from p50 to p99, the mark is p95; the scale is logarithmic. Values: p50 " +
 			"/ p95 / p99.").In(lang), Log: true}
@@ -132,7 +133,7 @@ func latencyBars(c loadtest.Comparison, lang string) template.HTML {
 
 // allCurves draws the distributions of all modes in one chart; "" if there is only one mode, or if there are more than
 // [overlaid].
-func allCurves(c loadtest.Comparison, lang string) template.HTML {
+func allCurves(c compare.Comparison, lang string) template.HTML {
 	var runs []loadtest.Result
 	for _, s := range c.Summaries {
 		if r, found := shownRun(c, s); found && len(r.Curve) > 0 {

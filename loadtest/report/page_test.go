@@ -11,13 +11,14 @@ import (
 
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
 	"lastitem/say/text"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
 )
 
 // pageComparison has everything that a page can show, with markup and secrets in the strings that come from outside.
-func pageComparison() loadtest.Comparison {
+func pageComparison() compare.Comparison {
 	c := fullComparison()
 	for i := range c.Results {
 		r := &c.Results[i]
@@ -35,17 +36,17 @@ func pageComparison() loadtest.Comparison {
 			r.Series = append(r.Series, w)
 		}
 	}
-	c.Check([]loadtest.Threshold{parsed("p(99)<50ms"), parsed("oversold==0")})
+	c.Check([]compare.Threshold{parsed("p(99)<50ms"), parsed("oversold==0")})
 	c.Stack = []string{"redis: redis-server 7.0.15 at 127.0.0.1:6379", "sql: shop:pa+ss<wo&rd@tcp(127.0.0.1:3306)"}
 	c.Command = "bin/shop demo --mode 'unsafe,mutex'"
 	c.Failed[0].Why = `<script>alert("t0ken-of-mine")</script>`
 	c.Failed[0].Log = []string{"replica 1: Authorization: Bearer t0ken-of-mine"}
-	c.Skipped = append(c.Skipped, loadtest.SkippedMode{Mode: `"><img src=x onerror=alert(1)>`, Why: "bad ' name"})
+	c.Skipped = append(c.Skipped, compare.SkippedMode{Mode: `"><img src=x onerror=alert(1)>`, Why: "bad ' name"})
 	return c
 }
 
-func parsed(text string) loadtest.Threshold {
-	t, err := loadtest.ParseThreshold(text)
+func parsed(text string) compare.Threshold {
+	t, err := compare.ParseThreshold(text)
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +54,7 @@ func parsed(text string) loadtest.Threshold {
 }
 
 // written writes the page, and returns it as text and as a parsed tree.
-func written(t *testing.T, c loadtest.Comparison, lang string) (string, *html.Node) {
+func written(t *testing.T, c compare.Comparison, lang string) (string, *html.Node) {
 	t.Helper()
 	var b strings.Builder
 	testkit.Must(t, WritePage(&b, c, lang, []string{"t0ken-of-mine", "pa+ss<wo&rd"}))
@@ -246,7 +247,7 @@ func TestPageOfManyAndNone(t *testing.T) {
 		r.Mode = name
 		c.Results = append(c.Results, r)
 	}
-	c.Summaries = loadtest.Summarize(c.Results)
+	c.Summaries = compare.Summarize(c.Results)
 	if got := allCurves(c, "en"); got != "" {
 		t.Errorf("9 modes share a chart")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -48,8 +49,8 @@ func NewProgress(w io.Writer, lang string, quiet, lines bool) *Progress {
 	return &Progress{w: w, lang: lang, terminal: is, lines: lines, columns: wide}
 }
 
-// step is the callback of loadtest.Compare.
-func (p *Progress) step(s loadtest.Step) {
+// step is the callback of compare.Modes.
+func (p *Progress) step(s compare.Step) {
 	if p == nil || (!p.terminal && !p.lines) {
 		return
 	}
@@ -95,9 +96,9 @@ func (p *Progress) write(text string, stay bool) {
 }
 
 // Compare makes a comparison, and tells where it is.
-func (p *Progress) Compare(ctx context.Context, what loadtest.Comparing) (loadtest.Comparison, error) {
+func (p *Progress) Compare(ctx context.Context, what compare.Comparing) (compare.Comparison, error) {
 	what.Progress = p.step
-	c, err := loadtest.Compare(ctx, what)
+	c, err := compare.Modes(ctx, what)
 	p.clear()
 	return c, err
 }
@@ -129,7 +130,7 @@ var progressWords = text.Table(struct {
 })
 
 // doneText words how a run ended.
-func doneText(s loadtest.Step, lang string) string {
+func doneText(s compare.Step, lang string) string {
 	words := progressWords.In(lang)
 	text := fmt.Sprintf(" ... %.1fs", s.Elapsed.Seconds())
 	switch {

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	"lastitem/testkit"
 )
 
 func TestProgressOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := &Progress{w: &b, lang: "en", terminal: true, lines: true, columns: 40}
-	step := loadtest.Step{Index: 3, Total: 9, Mode: "mutex"}
+	step := compare.Step{Index: 3, Total: 9, Mode: "mutex"}
 	running := step
 	running.Running, running.Elapsed = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456,
 		Refused: 98765}, time.Second
@@ -37,7 +38,7 @@ func TestProgressHasACourse(t *testing.T) {
 	at := func(elapsed time.Duration, accepted int64) string {
 		b.Reset()
 		p.last = time.Time{}
-		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Elapsed: elapsed, Running: &loadtest.Progress{
+		p.step(compare.Step{Index: 1, Total: 1, Mode: "mutex", Elapsed: elapsed, Running: &loadtest.Progress{
 			Phase: loadtest.Driving, Elapsed: elapsed, Accepted: accepted, Done: 0.5,
 		}})
 		return b.String()
@@ -55,7 +56,7 @@ func TestProgressHasACourse(t *testing.T) {
 		strings.Contains(got, want+"█") && strings.Count(got, "█") > courseLength {
 		t.Errorf("progress = %q, want the last %d rates", got, courseLength)
 	}
-	p.step(loadtest.Step{Index: 2, Total: 2, Mode: "next"})
+	p.step(compare.Step{Index: 2, Total: 2, Mode: "next"})
 	if got := at(200*time.Millisecond, 10); !strings.Contains(got, "  █ 50/s") {
 		t.Errorf("progress of the next run = %q, want a course of its own", got)
 	}
@@ -70,15 +71,15 @@ func TestProgressElsewhere(t *testing.T) {
 	var lines, none bytes.Buffer
 	for _, p := range []*Progress{NewProgress(&lines, "en", false, true), NewProgress(&none, "en", false, false),
 		NewProgress(&none, "en", true, true)} {
-		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex"})
-		running := loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling},
+		p.step(compare.Step{Index: 1, Total: 1, Mode: "mutex"})
+		running := compare.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling},
 			Elapsed: 7 * time.Second}
 		p.step(running) // too soon
 		if p != nil {
 			p.last = time.Now().Add(-slowTick)
 		}
 		p.step(running)
-		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Repetition: 2, Done: true, Err: errors.New("no")})
+		p.step(compare.Step{Index: 1, Total: 1, Mode: "mutex", Repetition: 2, Done: true, Err: errors.New("no")})
 		p.clear()
 	}
 	testkit.Is(t, lines.String(), "[1/1] mutex 7.0s settle\n[1/1] mutex (repetition 2) ... 0.0s failed\n", "progress")

@@ -13,6 +13,8 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -28,7 +30,7 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 		store = "–"
 	}
 	b.WriteString(text.Of("%s on %s, repetition %d: %s").With(r.Mode, store, r.Repetition, planLine(withEngine(r),
-		loadtest.Environment{}, lang)).In(lang) + "\n")
+		compare.Environment{}, lang)).In(lang) + "\n")
 	if r.Tries > 1 {
 		b.WriteString(text.Of("of %d runs, the others showed nothing").With(r.Tries).In(lang) + "\n")
 	}
@@ -43,7 +45,7 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 }
 
 // withEngine returns the run's plan with the engine that was actually used.
-func withEngine(r loadtest.Result) loadtest.Plan {
+func withEngine(r loadtest.Result) plan.Plan {
 	p := r.Plan
 	if r.Engine != "" {
 		p.Engine = r.Engine
@@ -214,7 +216,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	reports := slices.Clone(r.Verdicts)
 	slices.SortStableFunc(reports, func(x, y judge.Report) int {
-		return loadtest.VerdictRank(y.Verdict) - loadtest.VerdictRank(x.Verdict)
+		return compare.VerdictRank(y.Verdict) - compare.VerdictRank(x.Verdict)
 	})
 	for i, v := range reports {
 		if i == verdictsShown {
@@ -227,7 +229,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 			said = text.Of("verdict on product %d: %s").With(v.ProductID, verdict).In(lang)
 		}
 		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
-		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []judge.Report{v}, Holds: r.Holds}})
+		one := compare.SummarizeRuns([]loadtest.Result{{Verdicts: []judge.Report{v}, Holds: r.Holds}})
 		if one.Known() {
 			writeNote(b, counted(v, lang), style, "  ")
 		}

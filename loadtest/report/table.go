@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/judge"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -19,7 +19,7 @@ import (
 // WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then
 // the claims. If the style is too narrow for one line per mode, there are two tables: first the units sold, then the
 // answers and their latencies.
-func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
+func WriteTable(w io.Writer, c compare.Comparison, style Style) error {
 	var b strings.Builder
 	for _, p := range c.Plans {
 		writeNote(&b, planLine(p, c.Environment, style.Lang), style, "")
@@ -39,7 +39,7 @@ func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
 }
 
 // WriteFindings writes the part of [WriteTable] below the rows, for use after [WriteText].
-func WriteFindings(w io.Writer, c loadtest.Comparison, style Style) error {
+func WriteFindings(w io.Writer, c compare.Comparison, style Style) error {
 	var b strings.Builder
 	writeNote(&b, environmentLine(c.Environment, style.Lang), style, "")
 	writeFindings(&b, c, style)
@@ -48,7 +48,7 @@ func WriteFindings(w io.Writer, c loadtest.Comparison, style Style) error {
 }
 
 // writeRows writes the rows as one table if it fits, else as two.
-func writeRows(b *strings.Builder, c loadtest.Comparison, style Style) {
+func writeRows(b *strings.Builder, c compare.Comparison, style Style) {
 	whole := wholeGrid(c, style.Lang)
 	if whole.width() <= style.columns() {
 		whole.write(b, style)
@@ -60,7 +60,7 @@ func writeRows(b *strings.Builder, c loadtest.Comparison, style Style) {
 }
 
 // wholeGrid returns a grid with the judge's figures and the clients' side by side.
-func wholeGrid(c loadtest.Comparison, lang string) grid {
+func wholeGrid(c compare.Comparison, lang string) grid {
 	sold, answered := soldGrid(c, lang), answeredGrid(c, lang)
 	whole := grid{columns: slices.Concat(sold.columns, answered.columns[1:])}
 	for i, row := range sold.rows {
@@ -82,7 +82,7 @@ func heads(left int, texts []string) []column {
 }
 
 // soldGrid returns a grid with the judge's figures.
-func soldGrid(c loadtest.Comparison, lang string) grid {
+func soldGrid(c compare.Comparison, lang string) grid {
 	g := grid{columns: heads(3, soldHeads.In(lang))}
 	for _, s := range c.Summaries {
 		cells := []gridCell{
@@ -111,7 +111,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 }
 
 // answeredGrid returns a grid with the clients' figures.
-func answeredGrid(c loadtest.Comparison, lang string) grid {
+func answeredGrid(c compare.Comparison, lang string) grid {
 	g := grid{columns: heads(1, answeredHeads.In(lang))}
 	for _, s := range c.Summaries {
 		row := gridRow{cells: []gridCell{
@@ -135,7 +135,7 @@ func answeredGrid(c loadtest.Comparison, lang string) grid {
 }
 
 // rowName names a row: the mode, with its plan if the mode has run several plans.
-func rowName(s loadtest.Summary, c loadtest.Comparison) string {
+func rowName(s compare.Summary, c compare.Comparison) string {
 	for _, other := range c.Summaries {
 		if other.Mode == s.Mode && other.Plan != s.Plan && s.Plan != "" {
 			return s.Mode + " · " + s.Plan
@@ -145,7 +145,7 @@ func rowName(s loadtest.Summary, c loadtest.Comparison) string {
 }
 
 // rowVerdict returns the verdict and, if there are several runs, how many had it: "BROKEN O 27/30".
-func rowVerdict(s loadtest.Summary, lang string) string {
+func rowVerdict(s compare.Summary, lang string) string {
 	found := ""
 	if s.Verdict == judge.Broken {
 		found = s.Found
@@ -244,7 +244,7 @@ func counts(n map[string]int, lang string) string {
 }
 
 // environmentLine describes the environment in one line.
-func environmentLine(e loadtest.Environment, lang string) string {
+func environmentLine(e compare.Environment, lang string) string {
 	cpu := e.CPU
 	if cpu == "" {
 		cpu = "CPU"

@@ -10,7 +10,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
-	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
 	layout "lastitem/say/report"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
@@ -30,7 +30,7 @@ func TestWriteTable(t *testing.T) {
 	blind.Verdicts = []judge.Report{{Verdict: judge.Inconclusive, Missing: []string{"the ledger could not be read"}}}
 	tests := []struct {
 		name  string
-		c     loadtest.Comparison
+		c     compare.Comparison
 		style Style
 	}{
 		{"table_wide_en", fullComparison(), Style{Lang: "en", Width: 180}},
@@ -42,7 +42,7 @@ func TestWriteTable(t *testing.T) {
 		{"table_inconclusive", resulttest.Comparison(blind), Style{Lang: "en"}},
 		{"table_tries_en", resulttest.Comparison(late, never), Style{Lang: "en"}},
 		{"table_tries_zh", resulttest.Comparison(late, never), Style{Lang: "zh"}},
-		{"table_empty", loadtest.Comparison{Skipped: []loadtest.SkippedMode{{Mode: "x", Why: "needs mysql"}}},
+		{"table_empty", compare.Comparison{Skipped: []compare.SkippedMode{{Mode: "x", Why: "needs mysql"}}},
 			Style{Lang: "en"}},
 	}
 	for _, tt := range tests {
@@ -107,7 +107,7 @@ func TestMillis(t *testing.T) {
 // Text from outside is text in Markdown too: a renderer would drop what looks like HTML.
 func TestMarkdownShowsWhatFailed(t *testing.T) {
 	c := resulttest.Comparison(resulttest.Exact("m", time.Millisecond))
-	c.Failed = []loadtest.FailedRun{{Mode: "m", Repetition: 1, Why: `the answer is not JSON: "<html>|<body>"`}}
+	c.Failed = []compare.FailedRun{{Mode: "m", Repetition: 1, Why: `the answer is not JSON: "<html>|<body>"`}}
 	var b strings.Builder
 	testkit.Must(t, WriteMarkdown(&b, c, "en"))
 	if want := `"&lt;html>\|&lt;body>"`; !strings.Contains(b.String(), want) {
@@ -131,7 +131,7 @@ func TestLogUnderARow(t *testing.T) {
 	wrong := resulttest.Broken("mutex", api.Exact)
 	wrong.Log = []string{"replica 1: panic"}
 	c := resulttest.Comparison(wrong)
-	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no",
+	c.Failed = []compare.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no",
 		Log: []string{"replica 2: redis: OOM command not allowed"}}}
 	var table strings.Builder
 	text, err := json.Marshal(c)

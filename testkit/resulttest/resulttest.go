@@ -9,13 +9,15 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 )
 
 // Noon is when every run here began.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Plan is what every run here did.
-var Plan = loadtest.Plan{
+var Plan = plan.Plan{
 	Name: "demo", VUs: 40, Requests: 750, Stock: 500, Product: 101, Products: 1, Quantity: 1,
 	Wait: 3 * time.Second, Seed: 1, Engine: "raw", Repeat: 1,
 }
@@ -95,15 +97,15 @@ func Baseline() loadtest.Result {
 }
 
 // Comparison combines runs into a comparison, on a machine that is the same in every test.
-func Comparison(runs ...loadtest.Result) loadtest.Comparison {
-	c := loadtest.Comparison{
-		Environment: loadtest.Environment{
+func Comparison(runs ...loadtest.Result) compare.Comparison {
+	c := compare.Comparison{
+		Environment: compare.Environment{
 			Time: Noon, Go: "go1.26.8", OS: "linux", Arch: "amd64", CPU: "Example CPU", CPUs: 2, GOMAXPROCS: 2,
 			Version: "v0.1.0", Engine: "raw", Replicas: 3,
 		},
-		Plans: []loadtest.Plan{Plan}, Results: runs,
+		Plans: []plan.Plan{Plan}, Results: runs,
 	}
-	c.Summaries = loadtest.Summarize(runs)
+	c.Summaries = compare.Summarize(runs)
 	return c
 }
 

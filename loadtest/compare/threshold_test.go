@@ -1,4 +1,4 @@
-package loadtest_test
+package compare_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/compare"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
 )
@@ -40,7 +41,7 @@ func TestParseThreshold(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			got, err := loadtest.ParseThreshold(tt.text)
+			got, err := compare.ParseThreshold(tt.text)
 			if tt.err == "" {
 				testkit.Must(t, err)
 				if want := strings.ReplaceAll(tt.text, " ", ""); got.String() != want {
@@ -48,7 +49,7 @@ func TestParseThreshold(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, loadtest.ErrThreshold) || !strings.Contains(err.Error(), tt.err) {
+			if !errors.Is(err, compare.ErrThreshold) || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("error = %v, want ErrThreshold with %q", err, tt.err)
 			}
 		})
@@ -90,15 +91,15 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			threshold, err := loadtest.ParseThreshold(tt.threshold)
+			threshold, err := compare.ParseThreshold(tt.threshold)
 			testkit.Must(t, err)
 			c := resulttest.Comparison(tt.runs...)
-			c.Check([]loadtest.Threshold{threshold})
+			c.Check([]compare.Threshold{threshold})
 			got := c.Crossed
-			var want []loadtest.Crossing
+			var want []compare.Crossing
 			if tt.value != "" {
 				s := c.Summaries[0]
-				want = []loadtest.Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
+				want = []compare.Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
 			}
 			testkit.Same(t, got, want, "Check")
 			applies := tt.name != "the baseline has no stock"
@@ -126,45 +127,48 @@ func TestExitCode(t *testing.T) {
 	mustEnd.Plan.MustEnd, mustEnd.Plan.Stock, mustEnd.Verdicts[0].Final = new(int64(95)), 595, 1
 	declined := mustEnd
 	declined.Plan.Stock = 596
-	crossed := []loadtest.Crossing{{Mode: "a"}}
+	discounted := exact
+	discounted.Discounted = "drops"
+	crossed := []compare.Crossing{{Mode: "a"}}
 	tests := []struct {
 		name string
-		with func(*loadtest.Comparison)
+		with func(*compare.Comparison)
 		runs []loadtest.Result
 		want int
 	}{
-		{"all confirmed", nil, []loadtest.Result{resulttest.Baseline(), exact, broken}, loadtest.ExitConfirmed},
-		{"contradicted", nil, []loadtest.Result{exact, contradicted}, loadtest.ExitContradicted},
-		{"contradicted wins over undecided", nil, []loadtest.Result{vacuous, contradicted, exact}, loadtest.ExitContradicted},
-		{"vacuous", nil, []loadtest.Result{exact, vacuous}, loadtest.ExitUndecided},
-		{"nothing ran", nil, nil, loadtest.ExitUndecided},
-		{"only the baseline", nil, []loadtest.Result{resulttest.Baseline()}, loadtest.ExitConfirmed},
-		{"silent baseline", nil, []loadtest.Result{exact, silent}, loadtest.ExitUndecided},
-		{"baseline with failures", nil, []loadtest.Result{exact, failing}, loadtest.ExitUndecided},
+		{"all confirmed", nil, []loadtest.Result{resulttest.Baseline(), exact, broken}, compare.ExitConfirmed},
+		{"contradicted", nil, []loadtest.Result{exact, contradicted}, compare.ExitContradicted},
+		{"contradicted wins over undecided", nil, []loadtest.Result{vacuous, contradicted, exact}, compare.ExitContradicted},
+		{"vacuous", nil, []loadtest.Result{exact, vacuous}, compare.ExitUndecided},
+		{"nothing ran", nil, nil, compare.ExitUndecided},
+		{"only the baseline", nil, []loadtest.Result{resulttest.Baseline()}, compare.ExitConfirmed},
+		{"silent baseline", nil, []loadtest.Result{exact, silent}, compare.ExitUndecided},
+		{"baseline with failures", nil, []loadtest.Result{exact, failing}, compare.ExitUndecided},
 		{"baseline with failures in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), failing},
-			loadtest.ExitUndecided},
+			compare.ExitUndecided},
 		{"baseline, silent in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), silent},
-			loadtest.ExitUndecided},
-		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, loadtest.ExitConfirmed},
-		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, loadtest.ExitContradicted},
-		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, loadtest.ExitContradicted},
-		{"stock ended elsewhere, with a request declined", nil, []loadtest.Result{declined}, loadtest.ExitUndecided},
-		{"a run failed", func(c *loadtest.Comparison) {
-			c.Failed = []loadtest.FailedRun{{}}
-		}, []loadtest.Result{exact}, loadtest.ExitUndecided},
-		{"a mode was skipped", func(c *loadtest.Comparison) {
-			c.Skipped = []loadtest.SkippedMode{{}}
-		}, []loadtest.Result{exact}, loadtest.ExitConfirmed},
-		{"threshold", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{exact}, loadtest.ExitThreshold},
-		{"threshold and undecided", func(c *loadtest.Comparison) {
+			compare.ExitUndecided},
+		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, compare.ExitConfirmed},
+		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, compare.ExitContradicted},
+		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, compare.ExitContradicted},
+		{"stock ended elsewhere, with a request declined", nil, []loadtest.Result{declined}, compare.ExitUndecided},
+		{"a run that does not count", nil, []loadtest.Result{discounted}, compare.ExitUndecided},
+		{"a run failed", func(c *compare.Comparison) {
+			c.Failed = []compare.FailedRun{{}}
+		}, []loadtest.Result{exact}, compare.ExitUndecided},
+		{"a mode was skipped", func(c *compare.Comparison) {
+			c.Skipped = []compare.SkippedMode{{}}
+		}, []loadtest.Result{exact}, compare.ExitConfirmed},
+		{"threshold", func(c *compare.Comparison) { c.Crossed = crossed }, []loadtest.Result{exact}, compare.ExitThreshold},
+		{"threshold and undecided", func(c *compare.Comparison) {
 			c.Crossed = crossed
-		}, []loadtest.Result{vacuous}, loadtest.ExitThreshold},
-		{"threshold and contradicted", func(c *loadtest.Comparison) {
+		}, []loadtest.Result{vacuous}, compare.ExitThreshold},
+		{"threshold and contradicted", func(c *compare.Comparison) {
 			c.Crossed = crossed
-		}, []loadtest.Result{contradicted}, loadtest.ExitContradicted},
-		{"interrupted", func(c *loadtest.Comparison) {
+		}, []loadtest.Result{contradicted}, compare.ExitContradicted},
+		{"interrupted", func(c *compare.Comparison) {
 			c.Partial = true
-		}, []loadtest.Result{contradicted}, loadtest.ExitInterrupted},
+		}, []loadtest.Result{contradicted}, compare.ExitInterrupted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,4 +1,6 @@
-package loadtest
+// Package compare runs several modes under the same plans ([Modes]), and says what the runs show together: a
+// [Comparison], with a [Summary] for each mode, the thresholds, and the exit code.
+package compare
 
 import (
 	"cmp"
@@ -11,21 +13,20 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
 
-// Fits returns why the plan cannot run against the mode, for instance because the mode has no segments; nil if it can.
-func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
-
-// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
+// Modes runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
 // minute of the machine does not affect only one mode. Modes that are not available, or do not fit a plan, are skipped;
 // a failed run is recorded and the rest goes on. When ctx ends, the results so far are returned with Partial set. The
 // error is the error of Each, or [target.ErrUnauthorized], which every further run would return.
-func Compare(ctx context.Context, what Comparing) (Comparison, error) {
+func Modes(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Instead: what.Instead,
-		Plans: namedApart(what.Plans), Results: []Result{}}
+		Plans: namedApart(what.Plans), Results: []loadtest.Result{}}
 	c.Environment.Version = what.Version
 	c.Environment.Replicas, c.Environment.RTT, c.Environment.Servers = what.Replicas, what.RTT, what.Servers
 	jobs := c.jobs(what)
@@ -45,7 +46,7 @@ func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 
 // namedApart returns the plans with distinct names, "segments-1" and "segments-2", because a line of the table is for
 // one mode and one plan.
-func namedApart(plans []Plan) []Plan {
+func namedApart(plans []plan.Plan) []plan.Plan {
 	named := slices.Clone(plans)
 	times := map[string]int{}
 	for _, p := range plans {
@@ -65,7 +66,7 @@ func namedApart(plans []Plan) []Plan {
 // job is one planned run.
 type job struct {
 	mode       api.Mode
-	plan       Plan
+	plan       plan.Plan
 	repetition int
 }
 
@@ -101,7 +102,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 			if !m.Available {
 				continue
 			}
-			if !p.Suits(m) && slices.ContainsFunc(c.Plans, func(o Plan) bool { return o.Suits(m) }) {
+			if !p.Suits(m) && slices.ContainsFunc(c.Plans, func(o plan.Plan) bool { return o.Suits(m) }) {
 				continue // another plan is made for it
 			}
 			if what.Fits != nil {
@@ -136,7 +137,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		logged = what.MarkLogs()
 	}
 	start := time.Now()
-	result, err := what.run(ctx, j, c.insist(j), func(p Progress) {
+	result, err := what.run(ctx, j, c.insist(j), func(p loadtest.Progress) {
 		running := step
 		running.Running, running.Elapsed = &p, time.Since(start)
 		tell(running)
@@ -193,13 +194,14 @@ func (c *Comparison) insist(j job) int {
 // run executes a job, and repeats it at most insist times while it confirms nothing, and as often as the plan insists
 // while it is vacuous. Of these runs it returns the last that says most. If a repetition fails, run returns the result
 // before it, and the error.
-func (what Comparing) run(ctx context.Context, j job, insist int, progress func(Progress)) (Result, error) {
+func (what Comparing) run(ctx context.Context, j job, insist int,
+	progress func(loadtest.Progress)) (loadtest.Result, error) {
 	result, err := what.Run(ctx, j.mode, j.plan, progress)
 	last, vacuous := result, 0
 	for try := 2; err == nil && ctx.Err() == nil && (try <= 1+insist && showedNothing(last) ||
 		try <= 1+j.plan.Insist && wasVacuous(last)); try++ {
-		if wasVacuous(last) {
-			j.plan = j.plan.more(last)
+		if wasVacuous(last) && last.Holds != nil {
+			j.plan = j.plan.More(last.Holds.Latency[judge.Reserve].P90, last.Plan.Holding.For)
 		}
 		last, err = what.Run(ctx, j.mode, j.plan, progress)
 		if err != nil && last.Sent == 0 {
@@ -217,15 +219,9 @@ func (what Comparing) run(ctx context.Context, j job, insist int, progress func(
 }
 
 // wasVacuous reports whether a run could not have shown a failure. A service that is not ours may not be repeatable.
-func wasVacuous(r Result) bool {
-	verdict, _ := verdictOf(r)
+func wasVacuous(r loadtest.Result) bool {
+	verdict, _ := r.Verdict()
 	return verdict == judge.Vacuous && r.Finding == judge.Undecided && !r.Foreign
-}
-
-// showedNothing reports whether a mode that claims to break was exact.
-func showedNothing(r Result) bool {
-	verdict, _ := verdictOf(r)
-	return r.Claim != api.Exact && r.Finding == judge.Contradicted && verdict == judge.Exact
 }
 
 // finish computes the summaries, and the facts that only the runs show.

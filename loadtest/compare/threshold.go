@@ -1,4 +1,4 @@
-package loadtest
+package compare
 
 import (
 	"maps"
@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"lastitem/judge"
+	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -28,25 +30,10 @@ type Threshold struct {
 // String returns the threshold as it was given, without blanks.
 func (t Threshold) String() string { return t.text }
 
-// Crossing is a threshold that did not hold for one mode.
-type Crossing struct {
-	Mode      string `json:"mode"`
-	Plan      string `json:"plan,omitempty"`
-	Threshold string `json:"threshold"`
-	// Value is the measured value with its unit, or why there is none.
-	Value string `json:"value"`
-}
-
-// Checked is a threshold and whether it held.
-type Checked struct {
-	Crossing
-	Held bool `json:"held"`
-}
-
 // metric is a figure that a threshold can bound.
 type metric struct {
 	// of returns the value of one run, or why there is none: then the threshold counts as crossed.
-	of func(Result) (value float64, missing string)
+	of func(loadtest.Result) (value float64, missing string)
 	// latency says that the limit is a duration (50ms); otherwise it is a number.
 	latency bool
 	// every says that each repetition must keep the bound; otherwise the median of the repetitions must.
@@ -56,37 +43,37 @@ type metric struct {
 }
 
 var metrics = map[string]metric{
-	"min": latencyOf(func(l Latency) time.Duration {
+	"min": latencyOf(func(l loadtest.Latency) time.Duration {
 		return l.Min
-	}), "max": latencyOf(func(l Latency) time.Duration { return l.Max }),
-	"avg": latencyOf(func(l Latency) time.Duration {
+	}), "max": latencyOf(func(l loadtest.Latency) time.Duration { return l.Max }),
+	"avg": latencyOf(func(l loadtest.Latency) time.Duration {
 		return l.Mean
-	}), "med": latencyOf(func(l Latency) time.Duration { return l.P50 }),
-	"p(50)": latencyOf(func(l Latency) time.Duration {
+	}), "med": latencyOf(func(l loadtest.Latency) time.Duration { return l.P50 }),
+	"p(50)": latencyOf(func(l loadtest.Latency) time.Duration {
 		return l.P50
-	}), "p(90)": latencyOf(func(l Latency) time.Duration { return l.P90 }),
-	"p(95)": latencyOf(func(l Latency) time.Duration {
+	}), "p(90)": latencyOf(func(l loadtest.Latency) time.Duration { return l.P90 }),
+	"p(95)": latencyOf(func(l loadtest.Latency) time.Duration {
 		return l.P95
-	}), "p(99)": latencyOf(func(l Latency) time.Duration { return l.P99 }),
-	"p(99.9)": latencyOf(func(l Latency) time.Duration { return l.P999 }),
+	}), "p(99)": latencyOf(func(l loadtest.Latency) time.Duration { return l.P99 }),
+	"p(99.9)": latencyOf(func(l loadtest.Latency) time.Duration { return l.P999 }),
 
 	"oversold":     judged(func(s Summary) int64 { return s.Oversold }),
 	"leaked":       judged(func(s Summary) int64 { return s.Leaked }),
 	"lost_updates": judged(func(s Summary) int64 { return s.LostUpdates }),
 
-	"unknown":  counted(func(r Result) int { return SummarizeRuns([]Result{r}).Unknown }),
-	"busy":     counted(func(r Result) int { return SummarizeRuns([]Result{r}).Busy }),
-	"dropped":  counted(func(r Result) int { return r.Dropped }),
-	"failed":   counted(func(r Result) int { return int(r.Latency[client.Failed].Count) }),
-	"accepted": counted(func(r Result) int { return int(r.Latency[client.Accepted].Count) }),
+	"unknown":  counted(func(r loadtest.Result) int { return SummarizeRuns([]loadtest.Result{r}).Unknown }),
+	"busy":     counted(func(r loadtest.Result) int { return SummarizeRuns([]loadtest.Result{r}).Busy }),
+	"dropped":  counted(func(r loadtest.Result) int { return r.Dropped }),
+	"failed":   counted(func(r loadtest.Result) int { return int(r.Latency[client.Failed].Count) }),
+	"accepted": counted(func(r loadtest.Result) int { return int(r.Latency[client.Accepted].Count) }),
 
-	"accepted/s": {of: func(r Result) (float64, string) { return r.AcceptedPerSecond, "" }},
-	"requests/s": {of: func(r Result) (float64, string) { return r.RequestsPerSecond, "" }},
+	"accepted/s": {of: func(r loadtest.Result) (float64, string) { return r.AcceptedPerSecond, "" }},
+	"requests/s": {of: func(r loadtest.Result) (float64, string) { return r.RequestsPerSecond, "" }},
 }
 
 // latencyOf returns a metric of the accepted requests' latencies.
-func latencyOf(of func(Latency) time.Duration) metric {
-	return metric{latency: true, of: func(r Result) (float64, string) {
+func latencyOf(of func(loadtest.Latency) time.Duration) metric {
+	return metric{latency: true, of: func(r loadtest.Result) (float64, string) {
 		l := r.Latency[client.Accepted]
 		if l.Count == 0 {
 			return 0, "no accepted request"
@@ -97,7 +84,7 @@ func latencyOf(of func(Latency) time.Duration) metric {
 
 // judged returns a metric from the judge's reports.
 func judged(of func(Summary) int64) metric {
-	return metric{every: true, judged: true, of: func(r Result) (float64, string) {
+	return metric{every: true, judged: true, of: func(r loadtest.Result) (float64, string) {
 		if len(r.Verdicts) == 0 {
 			return 0, "no verdict"
 		}
@@ -106,12 +93,12 @@ func judged(of func(Summary) int64) metric {
 				return 0, string(v.Verdict)
 			}
 		}
-		return float64(of(SummarizeRuns([]Result{r}))), ""
+		return float64(of(SummarizeRuns([]loadtest.Result{r}))), ""
 	}}
 }
 
-func counted(of func(Result) int) metric {
-	return metric{every: true, of: func(r Result) (float64, string) { return float64(of(r)), "" }}
+func counted(of func(loadtest.Result) int) metric {
+	return metric{every: true, of: func(r loadtest.Result) (float64, string) { return float64(of(r)), "" }}
 }
 
 var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
@@ -120,7 +107,7 @@ var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
 // what is wrong, lists the metrics, and wraps [ErrThreshold].
 func ParseThreshold(said string) (Threshold, error) {
 	fail := func(why text.Text, args ...any) (Threshold, error) {
-		return Threshold{}, fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
+		return Threshold{}, plan.Fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
 	}
 	plain := strings.Join(strings.Fields(said), "")
 	parts := thresholdForm.FindStringSubmatch(plain)
@@ -170,7 +157,7 @@ func (t Threshold) holds(value float64) bool {
 func (c *Comparison) Check(thresholds []Threshold) {
 	c.Thresholds, c.Crossed = nil, nil
 	for _, s := range c.Summaries {
-		var runs []Result
+		var runs []loadtest.Result
 		for _, r := range c.Results {
 			if r.Mode == s.Mode && r.Plan.Name == s.Plan && r.Store == s.Store {
 				runs = append(runs, r)
@@ -192,7 +179,7 @@ func (c *Comparison) Check(thresholds []Threshold) {
 
 // check checks the threshold for all runs of one mode. It returns the value that crossed it, else the greatest count of
 // any run, or the median; "" if the threshold does not apply.
-func (t Threshold) check(runs []Result) (value string, ok bool) {
+func (t Threshold) check(runs []loadtest.Result) (value string, ok bool) {
 	greatest := math.Inf(-1)
 	for _, r := range runs {
 		if t.metric.judged && len(r.Verdicts) == 0 && r.Finding == judge.Unclaimed {
@@ -210,7 +197,7 @@ func (t Threshold) check(runs []Result) (value string, ok bool) {
 	if t.metric.every {
 		return t.valueText(greatest), true
 	}
-	median := spread(runs, func(r Result) float64 { v, _ := t.metric.of(r); return v }).Median
+	median := spread(runs, func(r loadtest.Result) float64 { v, _ := t.metric.of(r); return v }).Median
 	return t.valueText(median), t.holds(median)
 }
 

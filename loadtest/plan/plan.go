@@ -1,12 +1,11 @@
-package loadtest
+package plan
 
 import (
+	"cmp"
 	"math"
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/judge"
-	"lastitem/loadtest/client"
 )
 
 // Plan describes the load on one mode. Exactly one of Loops, Requests, Duration (closed loop) or Rate, Stages (open
@@ -62,7 +61,7 @@ type Plan struct {
 	// nothing. It is for plans on one product with more demand than stock.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
-	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
+	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected.
 	MustEnd *int64 `json:"must_end,omitempty"`
 }
 
@@ -71,6 +70,46 @@ type Stage struct {
 	For  time.Duration `json:"for"`
 	Rate float64       `json:"rate"`
 }
+
+// Holding makes every arrival a buyer, who reserves and then pays, cancels or leaves. Without For it is a plan that
+// deducts at once, for Buyers if there are any. The shares are of all buyers; those that are left over hold their units
+// until the deadline.
+type Holding struct {
+	For      time.Duration `json:"for,omitempty"`       // how long a reservation holds
+	Pays     float64       `json:"pays,omitempty"`      // share that pays after PayFrom to PayTo
+	PaysLate float64       `json:"pays_late,omitempty"` // share that pays at the deadline or after it
+	Cancels  float64       `json:"cancels,omitempty"`   // share that cancels after PayFrom to PayTo
+	PayFrom  time.Duration `json:"pay_from,omitempty"`
+	PayTo    time.Duration `json:"pay_to,omitempty"`
+	// Scaled says that For and PayTo are the least: a run measures a reserve first, and lengthens both as it needs.
+	Scaled  bool    `json:"scaled,omitempty"`
+	Extends float64 `json:"extends,omitempty"` // share that extends after PayFrom; half of those who leave do too
+	Returns float64 `json:"returns,omitempty"` // share whose order is returned, if there is one
+	// Carts is the share that wants a second product too, in one cart, or alone where the mode takes no carts. That
+	// product has a limit per buyer.
+	Carts float64 `json:"carts,omitempty"`
+	// DoubleClicks is the share that sends each request twice at once, over two connections, with the same key if there
+	// is one.
+	DoubleClicks float64 `json:"double_clicks,omitempty"`
+	// Buyers is how many there are; 0 = requests name none, or with PerBuyer twice as many as it takes to buy the stock.
+	Buyers    int     `json:"buyers,omitempty"`
+	BuyerZipf float64 `json:"buyer_zipf,omitempty"` // skew over the buyers, > 1; 0 = uniform
+	PerBuyer  int64   `json:"per_buyer,omitempty"`  // the limit; 0 = none
+	// Late is what a payment after the deadline gets: "refund" (the default), or "rehold" while units are free.
+	Late string `json:"late,omitempty"`
+}
+
+// On says that the plan reserves.
+func (h Holding) On() bool { return h.For > 0 }
+
+// The engines.
+const (
+	EngineRaw   = "raw"   // one keep-alive connection per worker, own parser: the least the generator can cost
+	EngineResty = "resty" // resty over net/http
+)
+
+// EngineNames lists the engines, the default first.
+var EngineNames = []string{EngineRaw, EngineResty}
 
 // Defaults of a plan's zero values.
 const (
@@ -95,25 +134,25 @@ func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 // until it is sold out; product 101 with a stock of 500; for an open loop 10 s and at most 512 requests in flight; a
 // timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
 func (p Plan) WithDefaults() Plan {
-	p.Product = orDefault(p.Product, defaultProduct)
-	p.Products = orDefault(p.Products, 1)
-	p.Stock = orDefault(p.Stock, defaultStock)
-	p.Quantity = orDefault(p.Quantity, 1)
-	p.Seed = orDefault(p.Seed, 1)
-	p.Engine = orDefault(p.Engine, client.EngineRaw)
-	p.Repeat = orDefault(p.Repeat, 1)
-	p.Timeout = orDefault(p.Timeout, p.Wait+AnswerTime)
+	p.Product = cmp.Or(p.Product, defaultProduct)
+	p.Products = cmp.Or(p.Products, 1)
+	p.Stock = cmp.Or(p.Stock, defaultStock)
+	p.Quantity = cmp.Or(p.Quantity, 1)
+	p.Seed = cmp.Or(p.Seed, 1)
+	p.Engine = cmp.Or(p.Engine, EngineRaw)
+	p.Repeat = cmp.Or(p.Repeat, 1)
+	p.Timeout = cmp.Or(p.Timeout, p.Wait+AnswerTime)
 	if h := &p.Holding; h.PerBuyer > 0 && h.Buyers == 0 {
 		h.Buyers = int(min(max(2*p.Stock/h.PerBuyer, 1), math.MaxInt32))
 	}
 	if p.Open() {
-		p.MaxInFlight = orDefault(p.MaxInFlight, defaultMaxInFlight)
+		p.MaxInFlight = cmp.Or(p.MaxInFlight, defaultMaxInFlight)
 		if p.Rate > 0 {
-			p.Duration = orDefault(p.Duration, defaultRateFor)
+			p.Duration = cmp.Or(p.Duration, defaultRateFor)
 		}
 		return p
 	}
-	p.VUs = orDefault(p.VUs, defaultVUs)
+	p.VUs = cmp.Or(p.VUs, defaultVUs)
 	if p.Loops == 0 && p.Duration == 0 && p.Requests == 0 && p.Quantity > 0 {
 		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
 		// And each VU has a request, else a small stock would be sold by a few requests that hardly overlap.
@@ -123,41 +162,28 @@ func (p Plan) WithDefaults() Plan {
 			return p
 		}
 		p.Requests = max(each*p.Products, p.VUs)
-		p.SellOut = orDefault(p.SellOut, defaultSellOut)
+		p.SellOut = cmp.Or(p.SellOut, defaultSellOut)
 	}
 	return p
 }
+
+// SettleHolds is the longest deadline that is waited for.
+const SettleHolds = 10 * time.Second
 
 // holdPerReserve is how many times as long as a reserve a scaled hold is at least: the answer to the reserve and the
 // payment may take as long each, and the buyer thinks in between.
 const holdPerReserve = 4
 
-// scaled returns the plan with holds long enough for a reserve that takes so long, where they may be scaled. The pay
+// Scaled returns the plan with holds long enough for a reserve that takes so long, where they may be scaled. The pay
 // window begins as before, and ends as long after the deadline as before.
-func (p Plan) scaled(took time.Duration) Plan {
+func (p Plan) Scaled(took time.Duration) Plan {
 	if h := &p.Holding; h.Scaled {
-		more := max(min(rounded(holdPerReserve*took), settleHolds)-h.For, 0)
+		more := max(min((holdPerReserve*took).Round(time.Millisecond), SettleHolds)-h.For, 0)
 		h.For, h.PayTo = h.For+more, h.PayTo+more
 	}
 	return p
 }
 
-// more returns the plan for another try after a run that was VACUOUS.
-func (p Plan) more(r Result) Plan {
-	if r.Holds == nil {
-		return p
-	}
-	return p.scaled(max(r.Holds.Latency[judge.Reserve].P90, 2*r.Plan.Holding.For/holdPerReserve))
-}
-
-// rounded is a duration in whole milliseconds, for sentences and requests.
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-
-// orDefault returns v, or d if v is zero.
-func orDefault[T comparable](v, d T) T {
-	var zero T
-	if v == zero {
-		return d
-	}
-	return v
-}
+// More returns the plan for another try after a run that was VACUOUS, in which a reserve took so long and a hold lasted
+// so long.
+func (p Plan) More(took, held time.Duration) Plan { return p.Scaled(max(took, 2*held/holdPerReserve)) }

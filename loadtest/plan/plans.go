@@ -1,9 +1,8 @@
-package loadtest
+package plan
 
 import (
 	"time"
 
-	"lastitem/contract/api"
 	"lastitem/say/text"
 )
 
@@ -67,12 +66,6 @@ var All = []NamedPlan{
 			{VUs: 50, Requests: 1200, Stock: 1000, Segments: 10, Wait: waitAsWriteUps},
 		},
 	},
-}
-
-// Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
-// any other.
-func (p Plan) Suits(m api.Mode) bool {
-	return p.Holding.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Holding.PerBuyer > 0))
 }
 
 // Named returns the plans of a name, each with that name, without defaults; false if there is no such name.

@@ -1,6 +1,7 @@
-package loadtest
+package plan
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/loadtest/client"
 	"lastitem/say/text"
 )
 
@@ -42,7 +42,7 @@ func (p Plan) lengthFaults() []error {
 	add(p.Rate != 0, "--rate")
 	add(len(p.Stages) > 0, "--stages")
 	if len(given) > 1 {
-		return []error{fault(text.Of("%s exclude each other"), joinFlags(given))}
+		return []error{Fault(text.Of("%s exclude each other"), joinFlags(given))}
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (p Plan) modelFaults() []error {
 	var errs []error
 	check := func(ok bool, said text.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(said, args...))
+			errs = append(errs, Fault(said, args...))
 		}
 	}
 	check(p.VUs >= 0 && p.VUs <= maxWorkers, text.Of("--vus must be 1 to %d, not %d"), maxWorkers, p.VUs)
@@ -83,13 +83,13 @@ func (p Plan) orderFaults() []error {
 	var errs []error
 	check := func(ok bool, said text.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(said, args...))
+			errs = append(errs, Fault(said, args...))
 		}
 	}
 	check(p.Product >= 0, text.Of("--product must be positive"))
-	check(p.Products <= 1 || orDefault(p.Product, defaultProduct) <= math.MaxInt64-int64(p.Products)+1,
+	check(p.Products <= 1 || cmp.Or(p.Product, defaultProduct) <= math.MaxInt64-int64(p.Products)+1,
 		text.Of("--products %d from --product %d on: the last id must fit into 64 bits"), p.Products,
-		orDefault(p.Product, defaultProduct))
+		cmp.Or(p.Product, defaultProduct))
 	check(p.Products >= 0, text.Of("--products must be positive"))
 	check(p.Zipf == 0 || p.Zipf > 1, text.Of("--zipf must be greater than 1, or 0 for no skew"))
 	check(p.Zipf == 0 || p.Products > 1, text.Of("--zipf needs --products of 2 or more"))
@@ -106,7 +106,7 @@ func (p Plan) holdingFaults() []error {
 	var errs []error
 	check := func(ok bool, said text.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(said, args...))
+			errs = append(errs, Fault(said, args...))
 		}
 	}
 	h := p.Holding
@@ -149,7 +149,7 @@ func (p Plan) clientFaults() []error {
 	var errs []error
 	check := func(ok bool, said text.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(said, args...))
+			errs = append(errs, Fault(said, args...))
 		}
 	}
 	check(p.Warmup >= 0, text.Of("--warmup must not be negative"))
@@ -163,8 +163,8 @@ func (p Plan) clientFaults() []error {
 	check(p.SellOut >= 0, text.Of("--sell-out must not be negative"))
 	check(p.SellOut == 0 || !p.Open() && p.Loops == 0 && p.Duration == 0, text.Of("--sell-out goes with --requests"))
 	check(p.Insist >= 0, text.Of("--insist must not be negative"))
-	check(p.Engine == "" || slices.Contains(client.EngineNames, p.Engine), text.Of("--engine must be %s, not %q"),
-		strings.Join(client.EngineNames, ", "), p.Engine)
+	check(p.Engine == "" || slices.Contains(EngineNames, p.Engine), text.Of("--engine must be %s, not %q"),
+		strings.Join(EngineNames, ", "), p.Engine)
 	return errs
 }
 
@@ -177,7 +177,7 @@ func ParseStages(said string) ([]Stage, error) {
 		d, err1 := time.ParseDuration(length)
 		r, err2 := strconv.ParseFloat(rate, 64)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, fault(text.Of("--stages wants length:rate pairs like 10s:100,30s:2000, not %q"), part)
+			return nil, Fault(text.Of("--stages wants length:rate pairs like 10s:100,30s:2000, not %q"), part)
 		}
 		stages = append(stages, Stage{For: d, Rate: r})
 	}

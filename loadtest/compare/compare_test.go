@@ -1,4 +1,4 @@
-package loadtest_test
+package compare_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest"
+	"lastitem/loadtest/compare"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/testkit"
 	"lastitem/testkit/resulttest"
@@ -32,7 +34,7 @@ type runner struct {
 	then  func(ran int) error // called after each run
 }
 
-func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan,
+func (r *runner) run(_ context.Context, mode api.Mode, plan plan.Plan,
 	progress func(loadtest.Progress)) (loadtest.Result, error) {
 	progress(loadtest.Progress{})
 	r.ran = append(r.ran, mode.Name+"/"+plan.Name)
@@ -54,9 +56,9 @@ func TestCompareInterleaves(t *testing.T) {
 	var r runner
 	var steps []string
 	histories := 0
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Name: "segments", Repeat: 2}, {Name: "segments"}}, Run: r.run,
-		Progress: func(s loadtest.Step) {
+	c, err := compare.Modes(t.Context(), compare.Comparing{
+		Modes: threeModes, Plans: []plan.Plan{{Name: "segments", Repeat: 2}, {Name: "segments"}}, Run: r.run,
+		Progress: func(s compare.Step) {
 			if s.Done {
 				steps = append(steps, fmt.Sprintf("%d/%d %s %s %d", s.Index, s.Total, s.Mode, s.Plan, s.Repetition))
 			}
@@ -69,7 +71,7 @@ func TestCompareInterleaves(t *testing.T) {
 		"5/6 unsafe segments-1 2", "6/6 lua-lock segments-1 2",
 	}
 	testkit.Same(t, steps, want, "runs")
-	testkit.Same(t, c.Skipped, []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, "Skipped")
+	testkit.Same(t, c.Skipped, []compare.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, "Skipped")
 	if len(c.Summaries) != 4 || c.Summaries[0].Repetitions != 2 || len(c.Results) != 6 || histories != 6 {
 		t.Errorf("%d summaries of %d results and %d histories, want 4 of 6 and 6: %+v", len(c.Summaries), len(c.Results),
 			histories, c.Summaries)
@@ -85,9 +87,9 @@ func TestCompareInterleaves(t *testing.T) {
 
 func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	var r runner
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
-		Fits: func(m api.Mode, p loadtest.Plan) error {
+	c, err := compare.Modes(t.Context(), compare.Comparing{
+		Modes: threeModes, Plans: []plan.Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
+		Fits: func(m api.Mode, p plan.Plan) error {
 			if m.Name == "unsafe" {
 				return errors.New("mode unsafe knows no segments")
 			}
@@ -95,7 +97,7 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 		},
 	})
 	testkit.Must(t, err)
-	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"},
+	want := []compare.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"},
 		{Mode: "unsafe", Why: "mode unsafe knows no segments"}}
 	testkit.Same(t, c.Skipped, want, "Skipped")
 	testkit.Same(t, r.ran, []string{"lua-lock/segments-1", "lua-lock/segments-2"}, "ran")
@@ -104,15 +106,15 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 // The replicas' log lines during a run that failed are kept.
 func TestCompareGoesOnAfterAFailure(t *testing.T) {
 	r, logged := runner{fail: "unsafe"}, 0
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Replicas: 3,
+	c, err := compare.Modes(t.Context(), compare.Comparing{
+		Modes: threeModes, Plans: []plan.Plan{{Name: "demo"}}, Run: r.run, Replicas: 3,
 		MarkLogs: func() func(int) []string {
 			logged++
 			return func(n int) []string { return []string{"replica 2: OOM", "and no more"}[:min(n, 1)] }
 		},
 	})
 	testkit.Must(t, err)
-	want := []loadtest.FailedRun{{
+	want := []compare.FailedRun{{
 		Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused",
 		Log: []string{"replica 2: OOM"},
 	}}
@@ -120,32 +122,32 @@ func TestCompareGoesOnAfterAFailure(t *testing.T) {
 		t.Errorf("marked %d times, log of the good run %q, Failed (-want +got):\n%s", logged, c.Results[0].Log, diff)
 	}
 	r.wrong = text.Text{En: "no stock", Zh: "没有库存"}.Errorf()
-	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}},
+	c, err = compare.Modes(t.Context(), compare.Comparing{Modes: threeModes, Plans: []plan.Plan{{Name: "demo"}},
 		Run: r.run, Lang: "zh", Replicas: 3})
 	if err != nil || len(c.Failed) != 1 || c.Failed[0].Why != "没有库存" {
 		t.Errorf("Failed = %+v, %v, want the reason in Chinese", c.Failed, err)
 	}
-	if len(c.Results) != 1 || c.ExitCode() != loadtest.ExitUndecided || c.Partial {
-		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), loadtest.ExitUndecided)
+	if len(c.Results) != 1 || c.ExitCode() != compare.ExitUndecided || c.Partial {
+		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), compare.ExitUndecided)
 	}
 }
 
 func TestCompareInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := runner{then: func(int) error { cancel(); return ctx.Err() }}
-	c, err := loadtest.Compare(ctx, loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Repeat: 3}}, Run: r.run})
+	c, err := compare.Modes(ctx, compare.Comparing{Modes: threeModes, Plans: []plan.Plan{{Repeat: 3}}, Run: r.run})
 	testkit.Must(t, err)
-	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != loadtest.ExitInterrupted {
+	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != compare.ExitInterrupted {
 		t.Errorf("interrupted: %d results, failed %v, partial %t, exit %d; want 1, none, true, %d",
-			len(c.Results), c.Failed, c.Partial, c.ExitCode(), loadtest.ExitInterrupted)
+			len(c.Results), c.Failed, c.Partial, c.ExitCode(), compare.ExitInterrupted)
 	}
 }
 
 func TestCompareStopsWhereEachFails(t *testing.T) {
 	var r runner
 	full := errors.New("disk full")
-	_, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Repeat: 3}}, Run: r.run, Each: func(loadtest.Result) error { return full },
+	_, err := compare.Modes(t.Context(), compare.Comparing{
+		Modes: threeModes, Plans: []plan.Plan{{Repeat: 3}}, Run: r.run, Each: func(loadtest.Result) error { return full },
 	})
 	if !errors.Is(err, full) || len(r.ran) != 1 {
 		t.Errorf("Compare = %v after %d runs, want %v after 1", err, len(r.ran), full)
@@ -174,43 +176,43 @@ func TestCompareInsists(t *testing.T) {
 		tries          int
 		code           int
 	}{
-		{"breaks on the third try", 1, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, loadtest.ExitConfirmed},
-		{"breaks on the last try", 1, 2, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, loadtest.ExitConfirmed},
-		{"breaks at once", 1, 4, []loadtest.Result{broken, nothing}, 0, 1, 0, loadtest.ExitConfirmed},
-		{"never breaks", 1, 4, []loadtest.Result{nothing}, 0, 5, 5, loadtest.ExitContradicted},
-		{"does not insist", 1, 0, []loadtest.Result{nothing, broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"breaks on the third try", 1, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, compare.ExitConfirmed},
+		{"breaks on the last try", 1, 2, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, compare.ExitConfirmed},
+		{"breaks at once", 1, 4, []loadtest.Result{broken, nothing}, 0, 1, 0, compare.ExitConfirmed},
+		{"never breaks", 1, 4, []loadtest.Result{nothing}, 0, 5, 5, compare.ExitContradicted},
+		{"does not insist", 1, 0, []loadtest.Result{nothing, broken}, 0, 1, 0, compare.ExitContradicted},
 		{"claims exact and breaks", 1, 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 0, 1, 0,
-			loadtest.ExitContradicted},
-		{"claims exact and ends elsewhere", 1, 4, []loadtest.Result{unmet, broken}, 0, 1, 0, loadtest.ExitContradicted},
-		{"claims nothing", 1, 4, []loadtest.Result{resulttest.Baseline(), broken}, 0, 1, 0, loadtest.ExitConfirmed},
-		{"breaks outside its claim", 1, 4, []loadtest.Result{outside, broken}, 0, 1, 0, loadtest.ExitContradicted},
+			compare.ExitContradicted},
+		{"claims exact and ends elsewhere", 1, 4, []loadtest.Result{unmet, broken}, 0, 1, 0, compare.ExitContradicted},
+		{"claims nothing", 1, 4, []loadtest.Result{resulttest.Baseline(), broken}, 0, 1, 0, compare.ExitConfirmed},
+		{"breaks outside its claim", 1, 4, []loadtest.Result{outside, broken}, 0, 1, 0, compare.ExitContradicted},
 		{"breaks outside its claim later", 1, 4, []loadtest.Result{nothing, outside, broken}, 0, 2, 2,
-			loadtest.ExitContradicted},
-		{"vacuous once", 1, 4, []loadtest.Result{vacuous, nothing, vacuous, broken}, 0, 4, 4, loadtest.ExitConfirmed},
-		{"vacuous once, and exact", 1, 4, []loadtest.Result{vacuous, exact}, 0, 2, 2, loadtest.ExitConfirmed},
-		{"exact, and vacuous at last", 1, 1, []loadtest.Result{nothing, vacuous}, 0, 2, 2, loadtest.ExitContradicted},
-		{"always vacuous", 1, 4, []loadtest.Result{vacuous}, 0, 5, 5, loadtest.ExitUndecided},
-		{"inconclusive", 1, 4, []loadtest.Result{inconclusive, broken}, 0, 1, 0, loadtest.ExitUndecided},
-		{"fails", 1, 4, []loadtest.Result{{}, broken}, 0, 1, 0, loadtest.ExitUndecided},
-		{"fails later", 1, 4, []loadtest.Result{nothing, nothing, {}, broken}, 0, 3, 2, loadtest.ExitContradicted},
-		{"interrupted", 1, 4, []loadtest.Result{nothing}, 2, 2, 2, loadtest.ExitInterrupted},
-		{"breaks in a repetition", 3, 4, []loadtest.Result{nothing, broken, nothing}, 0, 3, 0, loadtest.ExitConfirmed},
-		{"breaks in the last repetition", 3, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 0, loadtest.ExitConfirmed},
+			compare.ExitContradicted},
+		{"vacuous once", 1, 4, []loadtest.Result{vacuous, nothing, vacuous, broken}, 0, 4, 4, compare.ExitConfirmed},
+		{"vacuous once, and exact", 1, 4, []loadtest.Result{vacuous, exact}, 0, 2, 2, compare.ExitConfirmed},
+		{"exact, and vacuous at last", 1, 1, []loadtest.Result{nothing, vacuous}, 0, 2, 2, compare.ExitContradicted},
+		{"always vacuous", 1, 4, []loadtest.Result{vacuous}, 0, 5, 5, compare.ExitUndecided},
+		{"inconclusive", 1, 4, []loadtest.Result{inconclusive, broken}, 0, 1, 0, compare.ExitUndecided},
+		{"fails", 1, 4, []loadtest.Result{{}, broken}, 0, 1, 0, compare.ExitUndecided},
+		{"fails later", 1, 4, []loadtest.Result{nothing, nothing, {}, broken}, 0, 3, 2, compare.ExitContradicted},
+		{"interrupted", 1, 4, []loadtest.Result{nothing}, 2, 2, 2, compare.ExitInterrupted},
+		{"breaks in a repetition", 3, 4, []loadtest.Result{nothing, broken, nothing}, 0, 3, 0, compare.ExitConfirmed},
+		{"breaks in the last repetition", 3, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 0, compare.ExitConfirmed},
 		{"breaks after the repetitions", 3, 4, []loadtest.Result{nothing, nothing, nothing, nothing, broken}, 0, 5, 3,
-			loadtest.ExitConfirmed},
-		{"never breaks, with repetitions", 3, 4, []loadtest.Result{nothing}, 0, 7, 5, loadtest.ExitContradicted},
+			compare.ExitConfirmed},
+		{"never breaks, with repetitions", 3, 4, []loadtest.Result{nothing}, 0, 7, 5, compare.ExitContradicted},
 		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 2,
-			loadtest.ExitConfirmed},
+			compare.ExitConfirmed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ran, done, histories := 0, 0, 0
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			c, err := loadtest.Compare(ctx, loadtest.Comparing{
+			c, err := compare.Modes(ctx, compare.Comparing{
 				Modes: []api.Mode{{Name: "setnx-finally", Available: true}},
-				Plans: []loadtest.Plan{{Name: "demo", Repeat: tt.repeat, Insist: tt.insist}},
-				Run: func(context.Context, api.Mode, loadtest.Plan, func(loadtest.Progress)) (loadtest.Result, error) {
+				Plans: []plan.Plan{{Name: "demo", Repeat: tt.repeat, Insist: tt.insist}},
+				Run: func(context.Context, api.Mode, plan.Plan, func(loadtest.Progress)) (loadtest.Result, error) {
 					r := tt.runs[min(ran, len(tt.runs)-1)]
 					ran++
 					if ran == tt.stop {
@@ -221,7 +223,7 @@ func TestCompareInsists(t *testing.T) {
 					}
 					return r, nil
 				},
-				Progress: func(s loadtest.Step) {
+				Progress: func(s compare.Step) {
 					if s.Total != tt.repeat {
 						t.Errorf("step %d/%d, want %d", s.Index, s.Total, tt.repeat)
 					}
@@ -249,6 +251,24 @@ func TestCompareInsists(t *testing.T) {
 	}
 }
 
+// After a run that was vacuous the holds of the next last four times as long as a reserve took, or twice as long as the
+// holds did.
+func TestCompareLengthensHolds(t *testing.T) {
+	plans, _ := plan.Named("reserve")
+	plans[0].Insist = 2
+	var held []time.Duration
+	run := func(_ context.Context, m api.Mode, p plan.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+		held = append(held, p.Holding.For)
+		r := resulttest.Vacuous(m.Name)
+		r.Plan, r.Holds = p, &loadtest.HoldFigures{Latency: map[judge.HoldKind]loadtest.Latency{
+			judge.Reserve: {P90: 150 * time.Millisecond}}}
+		return r, nil
+	}
+	_, err := compare.Modes(t.Context(), compare.Comparing{Modes: threeModes[:1], Plans: plans, Run: run})
+	testkit.Must(t, err)
+	testkit.Same(t, held, []time.Duration{100 * time.Millisecond, 600 * time.Millisecond, 1200 * time.Millisecond}, "held")
+}
+
 func TestSelect(t *testing.T) {
 	all := []api.Mode{{Name: "unsafe"}, {Name: "mutex"}, {Name: "setnx"}, {Name: "setnx-ttl"}, {Name: "lua-lock"}}
 	tests := []struct {
@@ -273,7 +293,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
-			modes, err := loadtest.Select(all, tt.pattern)
+			modes, err := compare.Select(all, tt.pattern)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("Select(%q) error = %v, want %q", tt.pattern, err, tt.err)
@@ -288,4 +308,31 @@ func TestSelect(t *testing.T) {
 			testkit.Is(t, strings.Join(names, ","), tt.want, "Select(%q)", tt.pattern)
 		})
 	}
+}
+
+// A mode that reserves runs under a plan that reserves, and no other.
+func TestReservingModesFitReservingPlans(t *testing.T) {
+	t.Parallel()
+	plans, _ := plan.Named("reserve")
+	reserve, mode, other := plans[0], api.Mode{Name: "reserve-sql", Available: true, Reserves: true},
+		api.Mode{Name: "good", Available: true}
+	for _, tt := range []struct {
+		mode api.Mode
+		plan plan.Plan
+		want bool
+	}{{mode, reserve, true}, {mode, plan.Plan{}, false}, {other, reserve, false}, {other, plan.Plan{}, true}} {
+		if err := plan.Fits(tt.mode, tt.plan); (err == nil) != tt.want {
+			t.Errorf("%s, reserving %v: %v, want fit %v", tt.mode.Name, tt.plan.Holding.On(), err, tt.want)
+		}
+	}
+	var ran []string
+	run := func(_ context.Context, m api.Mode, p plan.Plan, _ func(loadtest.Progress)) (loadtest.Result,
+		error) {
+		ran = append(ran, m.Name+" "+p.Name)
+		return loadtest.Result{}, nil
+	}
+	_, err := compare.Modes(t.Context(), compare.Comparing{Modes: []api.Mode{mode, other},
+		Plans: []plan.Plan{{Name: "demo"}, reserve}, Fits: plan.Fits, Run: run})
+	testkit.Must(t, err)
+	testkit.Same(t, ran, []string{"good demo", "reserve-sql reserve"}, "ran")
 }

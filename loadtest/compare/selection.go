@@ -1,4 +1,4 @@
-package loadtest
+package compare
 
 import (
 	"path"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lastitem/contract/api"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -28,7 +29,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		for _, m := range all {
 			ok, err := path.Match(word, m.Name)
 			if err != nil {
-				return nil, fault(text.Of("mode pattern %q: %w"), word, err)
+				return nil, plan.Fault(text.Of("mode pattern %q: %w"), word, err)
 			}
 			if ok || word == "all" {
 				wanted[m.Name], found = true, true
@@ -39,7 +40,8 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		}
 	}
 	if words == 0 {
-		return nil, fault(text.Of("no mode given: %w; there are: %s"), ErrUnknownMode, strings.Join(modeNames(all), ", "))
+		return nil, plan.Fault(text.Of("no mode given: %w; there are: %s"), ErrUnknownMode,
+			strings.Join(modeNames(all), ", "))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(m api.Mode) bool { return !wanted[m.Name] }), nil
 }
@@ -50,7 +52,7 @@ func unknownMode(all []api.Mode, word string) error {
 	if nearest := api.Nearest(word, modeNames(all)); nearest != "" {
 		hint = text.Of(" (did you mean %q?)").With(nearest)
 	}
-	return fault(text.Of("%w %q%s; there are: %s"), ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))
+	return plan.Fault(text.Of("%w %q%s; there are: %s"), ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))
 }
 
 func modeNames(all []api.Mode) []string {

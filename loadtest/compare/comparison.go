@@ -1,4 +1,4 @@
-package loadtest
+package compare
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 )
 
 // Comparison is several modes under the same plans: what `shop demo` and `shop loadtest` print, and their JSON.
@@ -14,10 +16,10 @@ type Comparison struct {
 	// Stack describes the servers behind the address, one sentence each, worded by the caller.
 	Stack []string `json:"stack,omitempty"`
 	// Instead says of each store that is not the one that the user will take it for why it is not, worded by the caller.
-	Instead []string `json:"instead,omitempty"`
-	Plans   []Plan   `json:"plans"`
+	Instead []string    `json:"instead,omitempty"`
+	Plans   []plan.Plan `json:"plans"`
 	// Results holds every run, in the order they were made.
-	Results []Result `json:"results"`
+	Results []loadtest.Result `json:"results"`
 	// Summaries has a line per mode and plan, in the order of the modes.
 	Summaries []Summary     `json:"summaries"`
 	Skipped   []SkippedMode `json:"skipped,omitempty"`
@@ -49,6 +51,21 @@ type FailedRun struct {
 	Log []string `json:"log,omitempty"`
 }
 
+// Crossing is a threshold that did not hold for one mode.
+type Crossing struct {
+	Mode      string `json:"mode"`
+	Plan      string `json:"plan,omitempty"`
+	Threshold string `json:"threshold"`
+	// Value is the measured value with its unit, or why there is none.
+	Value string `json:"value"`
+}
+
+// Checked is a threshold and whether it held.
+type Checked struct {
+	Crossing
+	Held bool `json:"held"`
+}
+
 // Step is the progress of a comparison: run Index of Total.
 type Step struct {
 	Index      int // from 1
@@ -57,26 +74,26 @@ type Step struct {
 	Plan       string
 	Repetition int
 	// Running is the state of the run, nil when it starts and when it has ended.
-	Running *Progress
+	Running *loadtest.Progress
 	// Done says that the run has ended after Elapsed, with Result unless Err is set.
 	Done    bool
 	Elapsed time.Duration
-	Result  *Result
+	Result  *loadtest.Result
 	Err     error
 }
 
-// RunFunc makes one run of one mode, like [Run] with a given control.
-type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error)
+// RunFunc makes one run of one mode, like [loadtest.Run] with a given control.
+type RunFunc func(ctx context.Context, m api.Mode, p plan.Plan, tell func(loadtest.Progress)) (loadtest.Result, error)
 
 // Comparing describes a comparison.
 type Comparing struct {
 	// Version is the commit of lastitem, for the environment.
 	Version string
 	Modes   []api.Mode
-	Plans   []Plan // every mode runs each; Plan.Repeat times
+	Plans   []plan.Plan // every mode runs each; Plan.Repeat times
 	Run     RunFunc
-	// Fits returns why a plan cannot run against a mode, which is then skipped; nil = every plan fits. See [Fits].
-	Fits func(api.Mode, Plan) error
+	// Fits returns why a plan cannot run against a mode, which is then skipped; nil = every plan fits. See [plan.Fits].
+	Fits func(api.Mode, plan.Plan) error
 	// Replicas is how many processes are behind the address; 0 = as many as X-Replica shows.
 	Replicas int
 	// Lang is the language of the reasons why a mode was skipped or a run failed: "zh", else English.
@@ -93,7 +110,7 @@ type Comparing struct {
 	// Progress is called at every step, by one goroutine at a time; nil = not called.
 	Progress func(Step)
 	// Each is called with every result and its history, which the comparison then drops; nil = not called.
-	Each func(Result) error
+	Each func(loadtest.Result) error
 }
 
 // logLines is how many lines of each process's log a failed run keeps.
@@ -109,7 +126,7 @@ const (
 )
 
 // ExitCode judges the whole comparison: an interruption has precedence, then a contradicted claim, a crossed threshold,
-// and a run that is undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot
+// and a run that is undecided or does not count ([loadtest.Result].Discounted). The baseline claims nothing and cannot
 // contradict, but it must have answered.
 func (c Comparison) ExitCode() int {
 	if c.Partial {

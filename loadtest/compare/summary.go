@@ -1,13 +1,13 @@
-package loadtest
+package compare
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/target"
 )
@@ -28,13 +28,13 @@ type Summary struct {
 	Why         []string      `json:"why,omitempty"`
 	Verdict     judge.Verdict `json:"verdict,omitempty"`
 	Found       string        `json:"found"` // letters of the outcomes seen, in any run
-	// Runs counts all runs: the repetitions, and the extra runs of [Plan].Insist. Verdicts counts them by verdict; a
+	// Runs counts all runs: the repetitions, and the extra runs of [plan.Plan].Insist. Verdicts counts them by verdict; a
 	// baseline has none.
 	Runs     int                   `json:"runs"`
 	Verdicts map[judge.Verdict]int `json:"verdicts,omitempty"`
 	// Worst is the repetition that this line shows.
 	Worst int `json:"worst_repetition"`
-	// Tries is how many runs that repetition took, as in [Result]; 0 = one.
+	// Tries is how many runs that repetition took, as in [loadtest.Result]; 0 = one.
 	Tries int `json:"tries,omitempty"`
 	// Decide is a command that decides what is undecided, worded by the caller.
 	Decide string `json:"decide,omitempty"`
@@ -49,14 +49,14 @@ type Summary struct {
 	Leaked      int64 `json:"leaked"`
 	// Answers of the worst repetition: sold out; refused because of a lock or a rival; outcome unknown. Others counts the
 	// remaining answers by code.
-	Sent    int            `json:"sent"`
-	Failed  int64          `json:"failed"`
-	SoldOut int            `json:"sold_out"`
-	Busy    int            `json:"busy"`
-	Unknown int            `json:"unknown"`
-	Others  map[string]int `json:"other_answers,omitempty"`
-	Served  map[string]int `json:"served"`
-	Holds   *HoldFigures   `json:"holds,omitempty"` // as in [Result]
+	Sent    int                   `json:"sent"`
+	Failed  int64                 `json:"failed"`
+	SoldOut int                   `json:"sold_out"`
+	Busy    int                   `json:"busy"`
+	Unknown int                   `json:"unknown"`
+	Others  map[string]int        `json:"other_answers,omitempty"`
+	Served  map[string]int        `json:"served"`
+	Holds   *loadtest.HoldFigures `json:"holds,omitempty"` // as in [loadtest.Result]
 
 	// Speeds of accepted requests: medians over the repetitions; latencies over those that sold something, 0 if none did.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`
@@ -81,13 +81,13 @@ type Spread struct {
 }
 
 // Summarize groups the results by mode and plan, in the order of their first appearance.
-func Summarize(results []Result) []Summary {
+func Summarize(results []loadtest.Result) []Summary {
 	type group struct {
 		mode, plan string
 		store      api.Store
 	}
 	var order []group
-	runs := map[group][]Result{}
+	runs := map[group][]loadtest.Result{}
 	for _, r := range results {
 		g := group{mode: r.Mode, plan: r.Plan.Name, store: r.Store}
 		if runs[g] == nil {
@@ -103,16 +103,16 @@ func Summarize(results []Result) []Summary {
 }
 
 // SummarizeRuns makes the line of one mode from at least one run.
-func SummarizeRuns(runs []Result) Summary {
-	worst := slices.MaxFunc(runs, func(a, b Result) int {
-		verdictA, _ := verdictOf(a)
-		verdictB, _ := verdictOf(b)
+func SummarizeRuns(runs []loadtest.Result) Summary {
+	worst := slices.MaxFunc(runs, func(a, b loadtest.Result) int {
+		verdictA, _ := a.Verdict()
+		verdictB, _ := b.Verdict()
 		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(VerdictRank(verdictA), VerdictRank(verdictB)),
 			cmp.Compare(unanswered(a), unanswered(b)))
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
-		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition,
+		Claim: worst.Claim, Finding: worst.Standing(), Why: slices.Clone(worst.Why), Worst: worst.Repetition,
 		Tries: worst.Tries,
 		Sent:  worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
 		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy,
@@ -121,10 +121,10 @@ func SummarizeRuns(runs []Result) Summary {
 	if _, unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
 	}
-	s.Verdict, _ = verdictOf(worst)
+	s.Verdict, _ = worst.Verdict()
 	s.countVerdicts(runs)
 	for _, v := range worst.Verdicts {
-		if v.ProductID != worst.Plan.second() { // which few have asked for
+		if v.ProductID != worst.Plan.Second() { // which few have asked for
 			s.Before, s.After, s.Sold, s.Orders = s.Before+v.Initial, s.After+v.Final, s.Sold+v.Sold, s.Orders+v.Orders
 		}
 		s.Oversold += v.Oversold
@@ -132,29 +132,32 @@ func SummarizeRuns(runs []Result) Summary {
 		s.Leaked += v.Leaked
 	}
 	s.countAnswers(worst.Codes)
-	s.AcceptedPerSecond = spread(runs, func(r Result) float64 { return r.AcceptedPerSecond })
-	sold := slices.DeleteFunc(slices.Clone(runs), func(r Result) bool { return r.Latency[client.Accepted].Count == 0 })
-	latency := func(of func(Latency) time.Duration) time.Duration {
+	s.AcceptedPerSecond = spread(runs, func(r loadtest.Result) float64 { return r.AcceptedPerSecond })
+	sold := slices.DeleteFunc(slices.Clone(runs), func(r loadtest.Result) bool {
+		return r.Latency[client.Accepted].Count == 0
+	})
+	latency := func(of func(loadtest.Latency) time.Duration) time.Duration {
 		if len(sold) == 0 {
 			return 0
 		}
-		return time.Duration(spread(sold, func(r Result) float64 { return float64(of(r.Latency[client.Accepted])) }).Median)
+		accepted := func(r loadtest.Result) float64 { return float64(of(r.Latency[client.Accepted])) }
+		return time.Duration(spread(sold, accepted).Median)
 	}
-	s.P50 = latency(func(l Latency) time.Duration { return l.P50 })
-	s.P95 = latency(func(l Latency) time.Duration { return l.P95 })
-	s.P99 = latency(func(l Latency) time.Duration { return l.P99 })
+	s.P50 = latency(func(l loadtest.Latency) time.Duration { return l.P50 })
+	s.P95 = latency(func(l loadtest.Latency) time.Duration { return l.P95 })
+	s.P99 = latency(func(l loadtest.Latency) time.Duration { return l.P99 })
 	return s
 }
 
 // countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated was exact or
 // vacuous each other time.
-func (s *Summary) countVerdicts(runs []Result) {
-	found := ""
+func (s *Summary) countVerdicts(runs []loadtest.Result) {
+	var reports []judge.Report
 	for _, r := range runs {
-		verdict, letters := verdictOf(r)
+		verdict, _ := r.Verdict()
 		before := max(r.Tries, 1) - 1
 		s.Runs += before + 1
-		found += letters
+		reports = append(reports, r.Verdicts...)
 		if verdict == "" {
 			continue
 		}
@@ -168,7 +171,7 @@ func (s *Summary) countVerdicts(runs []Result) {
 			}
 		}
 	}
-	s.Found = inOrder(found)
+	_, s.Found = loadtest.Result{Verdicts: reports}.Verdict()
 }
 
 // Known reports whether the facts are known: the baseline has none, and without a readable ledger they are zero.
@@ -181,7 +184,8 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
-		case client.CodeOK, target.StateHeld, target.StateExpired, codeCancelled, codeExtended, codeReturned:
+		case client.CodeOK, target.StateHeld, target.StateExpired, client.CodeCancelled, client.CodeExtended,
+			client.CodeReturned:
 		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):
@@ -219,41 +223,10 @@ func (s Summary) Standing() judge.Finding {
 	return judge.Unclaimed
 }
 
-// findingOf returns the finding of a run: the judge's, or a worse one if the run missed its plan's final stock.
-func findingOf(r Result) judge.Finding {
-	unmet, _ := r.Unmet()
-	return slices.MaxFunc([]judge.Finding{r.Finding, unmet}, func(a, b judge.Finding) int {
-		return FindingRank(a) - FindingRank(b)
-	})
-}
-
-// verdictOf returns the verdict on a run's products together, as [judge.Overall] has it, and the letters found in any
-// of them; "" for a run unjudged.
-func verdictOf(r Result) (verdict judge.Verdict, found string) {
-	if len(r.Verdicts) == 0 {
-		return "", ""
-	}
-	seen := ""
-	for _, v := range r.Verdicts {
-		seen += v.Found
-	}
-	return judge.Overall(r.Verdicts), inOrder(seen)
-}
-
-// inOrder returns each outcome letter of seen once, in the order in which they are written.
-func inOrder(seen string) (letters string) {
-	for _, letter := range judge.Letters {
-		if strings.ContainsRune(seen, letter) {
-			letters += string(letter)
-		}
-	}
-	return letters
-}
-
 // weight orders the runs of one mode by their meaning for the claim; the heaviest run decides and is shown. A run that
 // broke in a way that the claim does not cover weighs most. Otherwise the worst run decides about a claim to be exact,
 // and a single broken run confirms a claim to break: exact runs say nothing against it.
-func weight(r Result) int {
+func weight(r loadtest.Result) int {
 	const (
 		nothing = iota
 		supports
@@ -262,7 +235,7 @@ func weight(r Result) int {
 		confirms
 		contradicts
 	)
-	switch finding := findingOf(r); {
+	switch finding := r.Standing(); {
 	case finding == judge.Contradicted && showedNothing(r):
 		return unbroken
 	case finding == judge.Contradicted:
@@ -277,18 +250,19 @@ func weight(r Result) int {
 	return nothing
 }
 
+// showedNothing reports whether a mode that claims to break was exact.
+func showedNothing(r loadtest.Result) bool {
+	verdict, _ := r.Verdict()
+	return r.Claim != api.Exact && r.Finding == judge.Contradicted && verdict == judge.Exact
+}
+
 // unanswered returns 1 for a run that was not judged and did not answer every request, else 0. Among the repetitions of
 // a baseline such a run is the worst.
-func unanswered(r Result) int {
+func unanswered(r loadtest.Result) int {
 	if len(r.Verdicts) == 0 && (r.Latency[client.Accepted].Count == 0 || r.Latency[client.Failed].Count > 0) {
 		return 1
 	}
 	return 0
-}
-
-// FindingRank orders findings from good to bad.
-func FindingRank(f judge.Finding) int {
-	return slices.Index([]judge.Finding{judge.Unclaimed, judge.Confirmed, judge.Undecided, judge.Contradicted}, f)
 }
 
 // VerdictRank orders verdicts from good to bad.
@@ -298,7 +272,7 @@ func VerdictRank(v judge.Verdict) int {
 
 // spread returns the median, minimum and maximum of one figure over at least one run; the median of an even number of
 // runs is the mean of the middle two.
-func spread(runs []Result, of func(Result) float64) Spread {
+func spread(runs []loadtest.Result, of func(loadtest.Result) float64) Spread {
 	values := make([]float64, len(runs))
 	for i, r := range runs {
 		values[i] = of(r)

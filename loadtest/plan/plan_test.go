@@ -1,14 +1,18 @@
-package loadtest
+package plan
 
 import (
+	"encoding/xml"
+	"errors"
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/judge"
+	"lastitem/testkit"
 )
 
 func TestValidate(t *testing.T) {
@@ -151,29 +155,22 @@ func TestDefaultRequestsExceedTheStock(t *testing.T) {
 	}
 }
 
-// Holds last four times as long as a reserve takes, and twice as long after a run that was vacuous; times that were
-// given stay.
+// Holds last four times as long as a reserve takes; times that were given stay.
 func TestHoldsAreScaled(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	_, plan := reserving()
+	reserve, _ := Named("reserve")
+	plan := reserve[0]
 	given := plan
 	given.Holding.Scaled = false
-	vacuous := func(hold, took time.Duration) Result {
-		return Result{Plan: Plan{Holding: Holding{For: hold}}, Holds: &HoldFigures{
-			Latency: map[judge.HoldKind]Latency{judge.Reserve: {P90: took}}}}
-	}
 	for name, tt := range map[string]struct {
 		plan     Plan
 		hold, to time.Duration
 	}{
-		"not measured": {plan.scaled(0), 100 * ms, 180 * ms}, "10 ms": {plan.scaled(10 * ms), 100 * ms, 180 * ms},
-		"150 ms": {plan.scaled(150 * ms), 600 * ms, 680 * ms}, "900 ms": {plan.scaled(900 * ms), 3600 * ms, 3680 * ms},
-		"a minute": {plan.scaled(time.Minute), settleHolds, settleHolds + 80*ms},
-		"given":    {given.scaled(900 * ms), 100 * ms, 180 * ms},
-		"again":    {plan.more(vacuous(600*ms, 150*ms)), 1200 * ms, 1280 * ms},
-		"slower":   {plan.more(vacuous(600*ms, 400*ms)), 1600 * ms, 1680 * ms},
-		"deducts":  {plan.more(Result{}), 100 * ms, 180 * ms},
+		"not measured": {plan.Scaled(0), 100 * ms, 180 * ms}, "10 ms": {plan.Scaled(10 * ms), 100 * ms, 180 * ms},
+		"150 ms": {plan.Scaled(150 * ms), 600 * ms, 680 * ms}, "900 ms": {plan.Scaled(900 * ms), 3600 * ms, 3680 * ms},
+		"a minute": {plan.Scaled(time.Minute), SettleHolds, SettleHolds + 80*ms},
+		"given":    {given.Scaled(900 * ms), 100 * ms, 180 * ms},
 	} {
 		if h := tt.plan.Holding; h.For != tt.hold || h.PayFrom != 20*ms || h.PayTo != tt.to {
 			t.Errorf("%s: held for %v, paid after %v to %v, want %v, 20ms, %v", name, h.For, h.PayFrom, h.PayTo, tt.hold, tt.to)
@@ -255,5 +252,135 @@ func TestSchedule(t *testing.T) {
 				t.Errorf("%d arrivals, want %d", n, tt.want)
 			}
 		})
+	}
+}
+
+// What buyers do follows from the seed alone, and in the shares of the plan.
+func TestVisits(t *testing.T) {
+	t.Parallel()
+	reserve, _ := Named("reserve")
+	p := reserve[0]
+	p.Seed = 7
+	one, two, other := p.Visits(3), p.Visits(3), p.Visits(4)
+	acts, twice, buyers, differ := map[Act]int{}, 0, map[string]int{}, 0
+	extras := map[string]int{}
+	const n = 20_000
+	for range n {
+		v := one()
+		if again := two(); v != again {
+			t.Fatalf("the same seed gives %+v and %+v", v, again)
+		}
+		if v != other() {
+			differ++
+		}
+		acts[v.Act]++
+		buyers[v.Buyer]++
+		if v.Twice {
+			twice++
+		}
+		for what, is := range map[string]bool{"extend": v.Extends && v.Act != Leaves, "return": v.Returns, "cart": v.Cart,
+			"restock": v.Restock, "extend and leave": v.Extends && v.Act == Leaves} {
+			if is {
+				extras[what]++
+			}
+		}
+		if v.Act != PaysLate && (v.After < p.Holding.PayFrom || v.After > p.Holding.PayTo) ||
+			v.Act == PaysLate && v.After < p.Holding.For {
+			t.Fatalf("%+v: too early or too late", v)
+		}
+	}
+	for what, got := range map[string][2]float64{
+		"pay": {float64(acts[Pays]), 0.7}, "pay late": {float64(acts[PaysLate]), 0.1},
+		"cancel": {float64(acts[Cancels]), 0.1},
+		"leave":  {float64(acts[Leaves]), 0.1}, "click twice": {float64(twice), 0.05},
+		"extend": {float64(extras["extend"]), 0.045}, "extend and leave": {float64(extras["extend and leave"]), 0.0525},
+		"return": {float64(extras["return"]), 0.05}, "want two": {float64(extras["cart"]), 0.08},
+		"restock": {float64(extras["restock"]), 0.5},
+	} {
+		if share := got[0] / n; share < got[1]-0.01 || share > got[1]+0.01 {
+			t.Errorf("%.3f %s, want %.2f", share, what, got[1])
+		}
+	}
+	if differ < n/2 || buyers["buyer-1"] < 10*buyers["buyer-100"] {
+		t.Errorf("%d differ from another stream; %d of the first buyer, %d of the hundredth", differ, buyers["buyer-1"],
+			buyers["buyer-100"])
+	}
+}
+
+func TestPicker(t *testing.T) {
+	t.Parallel()
+	draw := func(p Plan, stream int) map[int64]int {
+		pick, counts := p.Picker(stream), map[int64]int{}
+		for range 10_000 {
+			counts[pick()]++
+		}
+		return counts
+	}
+	if got := draw(Plan{Product: 5, Products: 1}, 0); got[5] != 10_000 {
+		t.Errorf("one product: %v, want 5 alone", got)
+	}
+	uniform := draw(Plan{Product: 5, Products: 10, Seed: 1}, 0)
+	for product := int64(5); product < 15; product++ {
+		if uniform[product] < 700 || uniform[product] > 1300 {
+			t.Errorf("uniform: product %d drawn %d times of 10000, want about 1000", product, uniform[product])
+		}
+	}
+	skewed := draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)
+	if skewed[5] < 3*skewed[7] || len(skewed) > 10 {
+		t.Errorf("skewed: %v, want the first product far ahead", skewed)
+	}
+	if diff := cmp.Diff(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)); diff != "" {
+		t.Errorf("the same seed draws differently:\n%s", diff)
+	}
+	if cmp.Equal(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 1)) {
+		t.Error("two workers draw the same products in the same order")
+	}
+}
+
+// element is one of a JMeter test plan.
+type element struct {
+	Name  string    `xml:"name,attr"`
+	Text  string    `xml:",chardata"`
+	Below []element `xml:",any"`
+}
+
+// into adds the texts of the elements with a name.
+func (e element) into(properties map[string][]string) {
+	if text := strings.TrimSpace(e.Text); e.Name != "" && text != "" {
+		properties[e.Name] = append(properties[e.Name], text)
+	}
+	for _, x := range e.Below {
+		x.into(properties)
+	}
+}
+
+// The shipped JMeter plan equals the plan "jmeter", so that both measure the same.
+func TestJMeterPlanIsOurs(t *testing.T) {
+	text, err := os.ReadFile("../jmeter/deduct_stock.jmx")
+	var root element
+	testkit.Must(t, errors.Join(err, xml.Unmarshal(text, &root)))
+	properties := map[string][]string{}
+	root.into(properties)
+	plans, ok := Named("jmeter")
+	if !ok || len(plans) != 1 {
+		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
+	}
+	p := plans[0].WithDefaults()
+	want := map[string]string{
+		"ThreadGroup.num_threads": "${__P(threads," + strconv.Itoa(p.VUs) + ")}",
+		"LoopController.loops":    "${__P(loops," + strconv.Itoa(p.Loops) + ")}",
+		"HTTPSampler.domain":      "${__P(host,localhost)}",
+		"HTTPSampler.port":        "${__P(port,8080)}",
+		"HTTPSampler.path": "/deduct_stock/${__P(mode,lua-lock)}?wait_ms=" +
+			strconv.FormatInt(p.Wait.Milliseconds(), 10),
+		"HTTPSampler.method": "POST",
+		"Argument.value": `{"product_id":${__P(product,` + strconv.FormatInt(p.Product, 10) + `)},"quantity":` +
+			strconv.FormatInt(p.Quantity, 10) + `}`,
+	}
+	for name, value := range want {
+		testkit.Is(t, strings.Join(properties[name], "|"), value, "%s", name)
+	}
+	if got := strings.Join(properties["49586"], "|"); !strings.Contains(got, "200") || !strings.Contains(got, "409") {
+		t.Errorf("response assertion accepts %q, want 200 and 409", got)
 	}
 }

@@ -1,0 +1,100 @@
+package loadtest
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"lastitem/judge"
+	"lastitem/loadtest/plan"
+	"lastitem/target"
+)
+
+// confirmTries is how often at least a confirm is sent while nobody knows its outcome: before it is known, the buyer's
+// money can neither be kept nor sent back.
+const confirmTries = 4
+
+// arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan
+// reserves. intended is when it was due, in nanoseconds on rec's clock; -1 = whenever it is sent. If rec is nil, the
+// arrival is not counted.
+func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v plan.Visit) {
+	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
+		Buyer: v.Buyer, Wait: w.plan.Wait}
+	if w.script.keyed || w.plan.Holding.On() && v.Twice {
+		ask.Key = uuid.NewString()
+	}
+	if w.plan.Holding.On() {
+		w.buy(ctx, rec, ask, intended, v)
+		return
+	}
+	if v.Twice && w.second != nil {
+		defer w.again(ctx, rec, ask, intended)()
+	}
+	w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
+}
+
+// again begins the second click of a deduction, which is one like the first.
+func (w *worker) again(ctx context.Context, rec *recorder, ask target.Ask, intended int64) (await func()) {
+	other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
+	return w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })
+}
+
+// buy executes one arrival: a reservation, and what its buyer does then.
+func (w *worker) buy(ctx context.Context, rec *recorder, ask target.Ask, intended int64, v plan.Visit) {
+	ask.Kind, ask.For = judge.Reserve, w.plan.Holding.For
+	switch {
+	case v.Cart && w.script.carts:
+		ask.Second = w.plan.Second()
+	case v.Cart:
+		ask.Product = w.plan.Second()
+	}
+	began := time.Now()
+	held := w.insist(ctx, rec, ask, intended, v.Twice, w.plan.Retry+1)
+	if held.ReservationID == "" {
+		return
+	}
+	answered := time.Now()
+	ask.Reservation, ask.Key = held.ReservationID, ""
+	if v.Extends && !w.extend(ctx, rec, ask, v.Twice) || v.Act == plan.Leaves {
+		return
+	}
+	after := v.After - time.Since(answered)
+	if v.Act == plan.PaysLate {
+		after = v.After - time.Since(began)
+	}
+	if !w.engine.Rest(ctx, max(after, 0)) {
+		return // the run was interrupted: the deadline ends it
+	}
+	ask.Kind = judge.Cancel
+	if v.Act != plan.Cancels {
+		ask.Kind, ask.Key = judge.Confirm, uuid.NewString()
+	}
+	end := w.insist(ctx, rec, ask, -1, v.Twice, max(w.plan.Retry+1, confirmTries))
+	if v.Returns && ask.Kind == judge.Confirm && end.Outcome == judge.OK {
+		w.giveBack(ctx, rec, ask, end.OrderID, v)
+	}
+}
+
+// extend moves the deadline; false means that the run was interrupted.
+func (w *worker) extend(ctx context.Context, rec *recorder, ask target.Ask, twice bool) bool {
+	if !w.engine.Rest(ctx, w.plan.Holding.PayFrom) {
+		return false
+	}
+	ask.Kind = judge.Extend
+	w.insist(ctx, rec, ask, -1, twice, w.plan.Retry+1)
+	return true
+}
+
+// giveBack returns an order, of a cart each line of it, and asks once more for the opposite: the first answer stands.
+func (w *worker) giveBack(ctx context.Context, rec *recorder, ask target.Ask, order string, v plan.Visit) {
+	lines := []int64{ask.Product, ask.Second}
+	ask.Kind, ask.Second, ask.Order = judge.Return, 0, order
+	for _, ask.Product = range lines {
+		for _, ask.Restock = range []bool{v.Restock, !v.Restock} {
+			if ask.Product != 0 {
+				w.insist(ctx, rec, ask, -1, v.Twice, w.plan.Retry+1)
+			}
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"lastitem/contract/api"
+	"lastitem/say/text"
+)
+
+// Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
+// any other.
+func (p Plan) Suits(m api.Mode) bool {
+	return p.Holding.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Holding.PerBuyer > 0))
+}
+
+// Fits returns why the plan, with its defaults, cannot run against the mode, for instance because the mode has no
+// segments; nil if it can.
+func Fits(m api.Mode, p Plan) error {
+	p = p.WithDefaults()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case p.Holding.On() && !m.Reserves:
+		return Fault(text.Of("mode %s does not reserve: leave out --plan reserve"), m.Name)
+	case !p.Holding.On() && m.Reserves:
+		return Fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
+	}
+	switch limit := p.Holding.PerBuyer > 0; {
+	case limit && !m.PerBuyer && !m.Reserves:
+		return Fault(text.Of("mode %s knows no limit per buyer: leave out --per-buyer"), m.Name)
+	case !limit && m.BreaksLimit():
+		return Fault(text.Of("mode %s breaks a limit per buyer: use --plan limit"), m.Name)
+	}
+	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
+	if p.Segments > 0 && m.Segments == 0 {
+		return Fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
+	}
+	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
+		return Fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
+	}
+	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !m.Reserves && m.Claim(p.StoreOf(m), api.Retry) != api.Exact {
+		return Fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add "+
+			"--retry-unsafe"), m.Name)
+	}
+	return nil
+}
+
+// StoreOf returns the store of the plan's requests; "" for a baseline.
+func (p Plan) StoreOf(m api.Mode) api.Store {
+	if p.Store != "" || len(m.Stores) == 0 {
+		return p.Store
+	}
+	return m.Stores[0]
+}
