@@ -21,10 +21,10 @@ const confirmTries = 4
 func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v plan.Visit) {
 	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
 		Buyer: v.Buyer, Wait: w.plan.Wait}
-	if w.script.keyed || w.plan.Holding.On() && v.Twice {
+	if w.script.keyed || w.plan.Reserving.On() && v.Twice {
 		ask.Key = uuid.NewString()
 	}
-	if w.plan.Holding.On() {
+	if w.plan.Reserving.On() {
 		w.buy(ctx, rec, ask, intended, v)
 		return
 	}
@@ -42,7 +42,7 @@ func (w *worker) again(ctx context.Context, rec *recorder, ask target.Ask, inten
 
 // buy executes one arrival: a reservation, and what its buyer does then.
 func (w *worker) buy(ctx context.Context, rec *recorder, ask target.Ask, intended int64, v plan.Visit) {
-	ask.Kind, ask.For = judge.Reserve, w.plan.Holding.For
+	ask.Kind, ask.For = judge.Reserve, w.plan.Reserving.For
 	switch {
 	case v.Cart && w.script.carts:
 		ask.Second = w.plan.Second()
@@ -78,7 +78,7 @@ func (w *worker) buy(ctx context.Context, rec *recorder, ask target.Ask, intende
 
 // extend moves the deadline; false means that the run was interrupted.
 func (w *worker) extend(ctx context.Context, rec *recorder, ask target.Ask, twice bool) bool {
-	if !w.engine.Rest(ctx, w.plan.Holding.PayFrom) {
+	if !w.engine.Rest(ctx, w.plan.Reserving.PayFrom) {
 		return false
 	}
 	ask.Kind = judge.Extend

@@ -87,7 +87,7 @@ func reset(ctx context.Context, c *Control, m api.Mode, p plan.Plan) error {
 // settingOf is how the stock of a product is set for the plan.
 func settingOf(p plan.Plan, m api.Mode, stock int64) api.SetStock {
 	setting := target.Setting(stock, segmentsOf(p, m))
-	setting.PerBuyer, setting.Late = p.Holding.PerBuyer, p.Holding.Late
+	setting.PerBuyer, setting.Late = p.Reserving.PerBuyer, p.Reserving.Late
 	return setting
 }
 
@@ -116,7 +116,7 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 
 // setSecond sets the stock of the second product, if the plan has one.
 func setSecond(ctx context.Context, c *Control, m api.Mode, p plan.Plan) error {
-	if p.Holding.Carts == 0 {
+	if p.Reserving.Carts == 0 {
 		return nil
 	}
 	setting := settingOf(p, m, p.Stock)

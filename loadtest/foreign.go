@@ -43,7 +43,7 @@ func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progr
 // newService returns the service for a run, which notes in before the stock of each product.
 func (f Foreign) newService(before map[int64]int64) service {
 	call, _ := f.Caller() // At has called it once
-	read := func(_ judge.HoldKind, r target.Reply) target.Answer {
+	read := func(_ judge.ReservationKind, r target.Reply) target.Answer {
 		said := f.Read(r)
 		if said.Outcome == judge.Refused {
 			said.Code = client.CodeRefused

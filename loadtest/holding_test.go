@@ -27,8 +27,8 @@ func TestRunJudgesALimit(t *testing.T) {
 	c := open(t, &fakeshop.Shop{Replicas: 2})
 	res, err := Run(t.Context(), c, mode, p, nil)
 	testkit.Must(t, err)
-	if res.Verdicts[0].Found != "B" || res.Finding != judge.Confirmed || res.Plan.Holding.Buyers != 120 {
-		t.Errorf("%s %+v of %d buyers, want B of 120", res.Finding, res.Verdicts[0], res.Plan.Holding.Buyers)
+	if res.Verdicts[0].Found != "B" || res.Finding != judge.Confirmed || res.Plan.Reserving.Buyers != 120 {
+		t.Errorf("%s %+v of %d buyers, want B of 120", res.Finding, res.Verdicts[0], res.Plan.Reserving.Buyers)
 	}
 	if _, err := Run(t.Context(), c, mode, plan.Plan{}, nil); err == nil {
 		t.Error("a plan without a limit fits a mode that breaks one")
@@ -55,7 +55,7 @@ func TestClaimOfReservations(t *testing.T) {
 	}{
 		{"", 0.1, api.Exact}, {"O", 0.1, "O"}, {"O", 0, api.Exact}, {"OL", 0.1, "O L"}, {"D", 0.1, api.Exact},
 	} {
-		plan.Holding.DoubleClicks = tt.clicks
+		plan.Reserving.DoubleClicks = tt.clicks
 		res := &Result{Store: api.Redis, Plan: plan, Verdicts: []judge.Report{{Found: tt.found}}}
 		if got := claimOf(res, service{mode: mode, replicas: 3}); got != tt.want {
 			t.Errorf("found %q, double clicks %v: claim %q, want %q", tt.found, tt.clicks, got, tt.want)

@@ -26,7 +26,7 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 			Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Lang: svc.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,
-			PerBuyer:    res.Plan.Holding.PerBuyer,
+			PerBuyer:    res.Plan.Reserving.PerBuyer,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 			Stopped:     res.Partial,
@@ -67,7 +67,7 @@ func wantSoldOut(res *Result) bool {
 		// The requested quantity depends on the service's speed, on drops, or on chance.
 		return false
 	}
-	if h := p.Holding; h.PerBuyer > 0 && (h.On() || int64(h.Buyers)*h.PerBuyer <= p.Stock) {
+	if h := p.Reserving; h.PerBuyer > 0 && (h.On() || int64(h.Buyers)*h.PerBuyer <= p.Stock) {
 		return false // the buyers may not get so much
 	}
 	requests := p.Requests
@@ -94,7 +94,7 @@ func claimOf(res *Result, svc service) api.Outcomes {
 	if res.Plan.RetryUnsafe && strings.Contains(string(svc.mode.Claim(res.Store, api.Retry)), "D") {
 		beyond = "D"
 	}
-	if h := res.Plan.Holding; h.On() {
+	if h := res.Plan.Reserving; h.On() {
 		beyond = string(svc.mode.Claim(res.Store, api.Expiry))
 		if h.DoubleClicks > 0 {
 			beyond += string(svc.mode.Claim(res.Store, api.Retry))

@@ -28,7 +28,7 @@ type driver struct {
 	arrived  atomic.Int64 // arrivals that are over
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
 
-	took time.Duration // see [HoldFigures]
+	took time.Duration // see [ReservationFigures]
 }
 
 // newDriver returns the driver of a plan with its defaults.
@@ -39,7 +39,7 @@ func newDriver(p plan.Plan, to client.Target, script script, history bool) (*dri
 		to.Workers = p.MaxInFlight
 	}
 	clients := to.Workers
-	if p.Holding.DoubleClicks > 0 {
+	if p.Reserving.DoubleClicks > 0 {
 		to.Workers *= 2
 	}
 	engines, err := client.NewEngines(p.Engine, to)
@@ -238,10 +238,10 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	}
 	var rec *recorder
 	chosen := d.plan
-	if chosen.Holding.Scaled {
+	if chosen.Reserving.Scaled {
 		rec = newRecorder(false)
 		rec.begin()
-		d.plan.Holding.For = plan.SettleHolds // else slow payments would come too late to be measured
+		d.plan.Reserving.For = plan.SettleReservations // else slow payments would come too late to be measured
 		d.tell()
 	}
 	until := time.Now().Add(d.plan.Warmup)

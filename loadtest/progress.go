@@ -70,7 +70,7 @@ func (d *driver) progress(base Progress, elapsed time.Duration) Progress {
 	switch {
 	case d.planned > 0:
 		over := kinds[0] + kinds[1] + kinds[2]
-		if d.plan.Holding.On() { // a buyer sends several requests
+		if d.plan.Reserving.On() { // a buyer sends several requests
 			over = d.arrived.Load()
 		}
 		base.Done = float64(over+base.Dropped) / float64(d.planned)

@@ -23,11 +23,11 @@ type sample struct {
 	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
-	lags     bool          // its lag counts
-	second   bool          // a second click
-	hold     *judge.HoldOp // of a request about a reservation: kept instead of op
-	cart     int64         // the other product that the request is about; 0 = none
-	about    int64         // the product that has refused it; 0 = not known
+	lags     bool                 // its lag counts
+	second   bool                 // a second click
+	hold     *judge.ReservationOp // of a request about a reservation: kept instead of op
+	cart     int64                // the other product that the request is about; 0 = none
+	about    int64                // the product that has refused it; 0 = not known
 }
 
 // recorder collects the samples of one run.
@@ -48,8 +48,8 @@ type shard struct {
 
 	history         []judge.Op
 	doubled         int
-	holds           map[int64][]judge.HoldOp      // by product
-	steps           map[judge.HoldKind]*histogram // response times of good answers
+	holds           map[int64][]judge.ReservationOp      // by product
+	steps           map[judge.ReservationKind]*histogram // response times of good answers
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
@@ -129,7 +129,7 @@ func (p *shard) step(s *sample) {
 		return
 	}
 	if p.holds == nil {
-		p.holds, p.steps = map[int64][]judge.HoldOp{}, map[judge.HoldKind]*histogram{}
+		p.holds, p.steps = map[int64][]judge.ReservationOp{}, map[judge.ReservationKind]*histogram{}
 	}
 	for _, product := range []int64{s.op.ProductID, s.cart} {
 		op := *s.hold

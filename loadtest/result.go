@@ -67,7 +67,7 @@ type Result struct {
 	Log []string `json:"log,omitempty"`
 
 	// Holds says what became of the buyers of a plan that reserves; else nil.
-	Holds *HoldFigures `json:"holds,omitempty"`
+	Holds *ReservationFigures `json:"holds,omitempty"`
 
 	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
 	Verdicts []judge.Report `json:"verdicts,omitempty"`
@@ -185,8 +185,8 @@ func perSecond(n int64, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// HoldFigures is what became of the buyers of a run that reserves.
-type HoldFigures struct {
+// ReservationFigures is what became of the buyers of a run that reserves.
+type ReservationFigures struct {
 	// Buyers counts those that came, Reserved the reservations made, Refused and Limited the answers sold_out and
 	// limit_reached, Doubled the second clicks.
 	Buyers   int `json:"buyers"`
@@ -195,9 +195,9 @@ type HoldFigures struct {
 	Limited  int `json:"limited,omitempty"`
 	Doubled  int `json:"doubled,omitempty"`
 	// Took is the median of what a reserve, or else a payment, took before the load, under the plan's own concurrency and
-	// without pauses; 0 = not measured. Holding is what the run made of it.
-	Took    time.Duration `json:"took_ns,omitempty"`
-	Holding plan.Holding  `json:"holding,omitzero"`
+	// without pauses; 0 = not measured. Reserving is what the run made of it.
+	Took      time.Duration  `json:"took_ns,omitempty"`
+	Reserving plan.Reserving `json:"holding,omitzero"`
 	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
 	// Cancelled the cancelled reservations, Extended the extended ones, Returned the returned orders.
 	// Expired counts the reservations that the service says have expired.
@@ -213,7 +213,7 @@ type HoldFigures struct {
 	Races int `json:"races"`
 	// Latency has the response times of the good answers by request: "reserve", "confirm", "cancel", "extend",
 	// "return".
-	Latency map[judge.HoldKind]Latency `json:"latency"`
+	Latency map[judge.ReservationKind]Latency `json:"latency"`
 	// History has every request about a reservation, by product, in the order of the calls.
-	History map[int64][]judge.HoldOp `json:"-"`
+	History map[int64][]judge.ReservationOp `json:"-"`
 }

@@ -70,7 +70,7 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	// From here on an interruption does not stop the run: the sent requests must be judged.
 	ctx = context.WithoutCancel(ctx)
 	phase(Settling)
-	if p.Holding.On() {
+	if p.Reserving.On() {
 		books := settleHeld(ctx, s, &res)
 		phase(Judging)
 		judgeHeld(&res, s, books)
@@ -101,10 +101,10 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	stop()
 	d.rec.fill(res)
 	res.Dropped, res.Extra = int(d.dropped.Load()), int(d.extra.Load())
-	if d.plan.Holding.On() {
+	if d.plan.Reserving.On() {
 		res.Holds = d.rec.holds()
 		res.Holds.Buyers, res.Holds.SalesPerSecond = int(d.arrived.Load()), res.AcceptedPerSecond
-		res.Holds.Took, res.Holds.Holding = d.took, d.plan.Holding
+		res.Holds.Took, res.Holds.Reserving = d.took, d.plan.Reserving
 	}
 	res.Partial = ctx.Err() != nil
 	res.Discounted = discounted(res, d.lang)

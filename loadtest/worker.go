@@ -21,7 +21,7 @@ const (
 // script makes the requests and reads the replies: the part that differs for a service that is not ours.
 type script struct {
 	call  func(a target.Ask) target.Call
-	read  func(kind judge.HoldKind, r target.Reply) target.Answer
+	read  func(kind judge.ReservationKind, r target.Reply) target.Answer
 	keyed bool                                             // each request has a new key, its repetitions the same one
 	mode  string                                           // of lastitem
 	carts bool                                             // it takes carts
@@ -124,13 +124,13 @@ func pauseAfter(try int, asked time.Duration) time.Duration {
 func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d) }
 
 // goodCodes are the codes of good answers that are no sale.
-var goodCodes = map[judge.HoldKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
+var goodCodes = map[judge.ReservationKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
 	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned}
 
 // step makes the sample one of a request about a reservation. Only a confirm is a sale, and a second click counts as a
 // request, but never as another sale.
 func (s *sample) step(ask target.Ask, said target.Answer) {
-	op := ask.HoldOp(said)
+	op := ask.ReservationOp(said)
 	op.Call, op.Return = s.op.Call, s.op.Return
 	s.hold, s.cart, s.about = &op, ask.Second, said.ProductID
 	if said.Outcome != judge.OK {

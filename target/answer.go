@@ -67,7 +67,7 @@ func answerTo(r Reply) Answer {
 
 // Read reads the reply to a request of a kind ("" = a deduction) by the contract. A body that can be read in two ways,
 // or that is no JSON object, is a bad answer, never a guess.
-func Read(kind judge.HoldKind, r Reply) Answer {
+func Read(kind judge.ReservationKind, r Reply) Answer {
 	good := r.Status == http.StatusOK || r.Status == http.StatusCreated
 	if !good && (!r.Problem || r.Status < http.StatusBadRequest) {
 		return unknown(r)
@@ -96,7 +96,7 @@ func Read(kind judge.HoldKind, r Reply) Answer {
 }
 
 // names is the id of what a good answer to a request of the kind is about.
-func (a Answer) names(kind judge.HoldKind) string {
+func (a Answer) names(kind judge.ReservationKind) string {
 	switch kind {
 	case judge.Reserve, judge.Cancel, judge.Extend:
 		return a.ReservationID

@@ -23,7 +23,7 @@ func TestRead(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name    string
-		kind    judge.HoldKind
+		kind    judge.ReservationKind
 		status  int
 		content string
 		body    string
@@ -113,14 +113,18 @@ func TestOps(t *testing.T) {
 	a := Ask{Kind: judge.Reserve, Product: 1, Quantity: 2, Buyer: "ann", Key: "k"}
 	testkit.Same(t, a.Op(said), judge.Op{Outcome: judge.Declined, Code: api.LimitReached, ProductID: 1, Quantity: 2,
 		Key: "k", Buyer: "ann", Replica: "r2", Replayed: true}, "Op()")
-	testkit.Same(t, a.HoldOp(said), judge.HoldOp{Kind: judge.Reserve, Outcome: judge.Refused, Limit: true, Quantity: 2,
-		Key: "k", Buyer: "ann", Replayed: true}, "HoldOp()")
+	testkit.Same(t, a.ReservationOp(said), judge.ReservationOp{Kind: judge.Reserve, Outcome: judge.Refused, Limit: true,
+		Quantity: 2,
+		Key:      "k", Buyer: "ann", Replayed: true}, "ReservationOp()")
 	late := Answer{Outcome: judge.Refused, Code: api.ReservationExpired, Refund: api.RefundYes, State: StateExpired}
-	testkit.Same(t, Ask{Kind: judge.Confirm, Reservation: "r", Key: "pay"}.HoldOp(late), judge.HoldOp{Kind: judge.Confirm,
-		Outcome: judge.Refused, HoldID: "r", Quantity: 1, PaymentID: "pay", Refund: true, Expired: true}, "HoldOp()")
+	testkit.Same(t, Ask{Kind: judge.Confirm, Reservation: "r", Key: "pay"}.ReservationOp(late),
+		judge.ReservationOp{Kind: judge.Confirm,
+			Outcome: judge.Refused, ReservationID: "r", Quantity: 1, PaymentID: "pay", Refund: true, Expired: true},
+		"ReservationOp()")
 	back := Answer{Outcome: judge.OK, OrderID: "o", Restock: true}
-	testkit.Same(t, Ask{Kind: judge.Return, Reservation: "r", Order: "o"}.HoldOp(back), judge.HoldOp{Kind: judge.Return,
-		Outcome: judge.OK, HoldID: "r", Quantity: 1, OrderID: "o", Restock: true}, "HoldOp()")
+	testkit.Same(t, Ask{Kind: judge.Return, Reservation: "r", Order: "o"}.ReservationOp(back),
+		judge.ReservationOp{Kind: judge.Return,
+			Outcome: judge.OK, ReservationID: "r", Quantity: 1, OrderID: "o", Restock: true}, "ReservationOp()")
 	for text, want := range map[string]time.Duration{"": 0, "0": 0, "1": time.Second, "Fri, 20 Nov 2026 12:00:00 GMT": 0,
 		"-1": 0, "99999999999999999999": 0} {
 		testkit.Is(t, RetryAfter(text), want, "RetryAfter(%q)", text)
@@ -137,7 +141,7 @@ func TestCall(t *testing.T) {
 	plain.For, plain.Wait, plain.Quantity = 0, -1, 0
 	for _, tt := range []struct {
 		ask  Ask
-		kind judge.HoldKind
+		kind judge.ReservationKind
 		want string
 	}{
 		{a, "", `POST /deduct_stock/m k application/json ` +

@@ -13,7 +13,7 @@ import (
 
 // Ask is one request to lastitem: a deduction, or what Kind asks for. Fields that a kind does not need are left out.
 type Ask struct {
-	Kind     judge.HoldKind // "" = a deduction
+	Kind     judge.ReservationKind // "" = a deduction
 	Mode     string
 	Store    api.Store // "" = the mode's own
 	Product  int64
@@ -109,9 +109,9 @@ func (a Ask) Op(said Answer) judge.Op {
 		Replayed: said.Replayed}
 }
 
-// HoldOp is a request about a reservation with its answer, for the judge, without its times.
-func (a Ask) HoldOp(said Answer) judge.HoldOp {
-	op := judge.HoldOp{Kind: a.Kind, Outcome: said.Outcome, HoldID: a.Reservation, Buyer: a.Buyer,
+// ReservationOp is a request about a reservation with its answer, for the judge, without its times.
+func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
+	op := judge.ReservationOp{Kind: a.Kind, Outcome: said.Outcome, ReservationID: a.Reservation, Buyer: a.Buyer,
 		Quantity: max(a.Quantity, 1), OrderID: said.OrderID, Refund: said.Refund == api.RefundYes,
 		Expired: said.State == StateExpired, Restock: said.Restock, Replayed: said.Replayed,
 		Limit: said.Code == api.LimitReached}
@@ -120,7 +120,7 @@ func (a Ask) HoldOp(said Answer) judge.HoldOp {
 	}
 	switch a.Kind {
 	case judge.Reserve:
-		op.HoldID, op.Key = said.ReservationID, a.Key
+		op.ReservationID, op.Key = said.ReservationID, a.Key
 	case judge.Confirm:
 		op.PaymentID = a.Key
 	case judge.Return:

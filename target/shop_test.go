@@ -194,7 +194,7 @@ func TestReservationsAreReadAtRest(t *testing.T) {
 				if held, _, _ := got.Count(); held != tt.overdue {
 					t.Errorf("%s: %+v, want %d overdue", tt.name, got, tt.overdue)
 				}
-				if r := judge.Holds(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
+				if r := judge.Reservations(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
 					t.Errorf("%s: %+v, want L only of what is overdue", tt.name, r)
 				}
 			}

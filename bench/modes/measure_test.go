@@ -204,10 +204,10 @@ func TestPrintNoise(t *testing.T) {
 func TestPlanOfReservingModes(t *testing.T) {
 	o, e := options{clients: 4, window: time.Second}, one("m")
 	p := scenario{}.plan(api.Mode{Name: "m", Reserves: true, Units: true}, e, o)
-	if !p.Holding.On() || p.Holding.Pays != 1 || p.Stock != plentyUnits || p.Validate() != nil {
+	if !p.Reserving.On() || p.Reserving.Pays != 1 || p.Stock != plentyUnits || p.Validate() != nil {
 		t.Errorf("plan %+v, %v, want buyers who all pay", p, p.Validate())
 	}
-	if p := (scenario{soldOut: true}).plan(api.Mode{Name: "m"}, e, o); p.Holding.On() || p.Stock != 1 {
+	if p := (scenario{soldOut: true}).plan(api.Mode{Name: "m"}, e, o); p.Reserving.On() || p.Stock != 1 {
 		t.Errorf("plan %+v, want no reservation, of one unit", p)
 	}
 }

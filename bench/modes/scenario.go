@@ -84,10 +84,10 @@ func (s scenario) plan(m api.Mode, e entry, o options) plan.Plan {
 		p.Stock = plentyUnits
 	}
 	if m.Reserves { // a sale is a reservation that is paid at once
-		p.Holding = plan.Holding{For: time.Minute, Pays: 1}
+		p.Reserving = plan.Reserving{For: time.Minute, Pays: 1}
 	}
 	if m.BreaksLimit() { // it counts the orders of a buyer
-		p.Holding.PerBuyer = 1
+		p.Reserving.PerBuyer = 1
 	}
 	if s.soldOut {
 		p.Stock = 1

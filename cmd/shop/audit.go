@@ -128,7 +128,7 @@ func withReservations(ctx context.Context, control *target.Shop, r judge.Report)
 			In(r.Lang))
 		return r
 	}
-	return r.With(judge.Holds(book, nil, r.Lang))
+	return r.With(judge.Reservations(book, nil, r.Lang))
 }
 
 // write prints the reports: as JSON, or a paragraph each.

@@ -80,7 +80,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"retry-unsafe", &p.RetryUnsafe, nil, text.Of("retry even on modes that keep no keys, and see the " +
 			"double charge")},
 	}.under(set, lang, text.Of("Requests"))
-	h := &p.Holding
+	h := &p.Reserving
 	flags{
 		{"hold", &h.For, nil, text.Of("how long a reservation holds (100ms to 1h; without it and --pay-*, longer where a " +
 			"reserve takes long)")},
@@ -226,7 +226,7 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 func (f *planFlags) accepted(p plan.Plan) error {
 	const most = input.MaxWaitMS * time.Millisecond
 	switch {
-	case f.given("request") && p.Holding != plan.Holding{}:
+	case f.given("request") && p.Reserving != plan.Reserving{}:
 		return usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
@@ -263,7 +263,7 @@ func (f *planFlags) override(p *plan.Plan) {
 		}
 	})
 	*p = into.plan
-	p.Holding.Scaled = p.Holding.Scaled && !f.given(scales...)
+	p.Reserving.Scaled = p.Reserving.Scaled && !f.given(scales...)
 	if f.given("stages") {
 		p.Stages = f.plan.Stages
 	}

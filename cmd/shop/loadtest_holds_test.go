@@ -125,13 +125,13 @@ func TestLoadtestReserves(t *testing.T) {
 	} {
 		plan := named[0]
 		plan.VUs, plan.Requests, plan.Stock, plan.Warmup, plan.Product = 20, 500, 150, 10*time.Millisecond, int64(101+i)
-		plan.Holding.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
-		plan.Holding.Scaled = false
+		plan.Reserving.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
+		plan.Reserving.Scaled = false
 		if tt.open {
 			plan.VUs, plan.Requests, plan.Rate, plan.Duration = 0, 0, 400, time.Second
-			plan.Holding.Buyers = 100
+			plan.Reserving.Buyers = 100
 			if tt.spoil == nil {
-				plan.Holding.PerBuyer = 1
+				plan.Reserving.PerBuyer = 1
 			}
 		}
 		spoiled = tt.spoil
@@ -177,13 +177,13 @@ func slow(by time.Duration) spoil {
 func TestSlowReservesAreDecided(t *testing.T) {
 	t.Parallel()
 	run, plan := decided(t, 10*time.Millisecond, 150*time.Millisecond)
-	plan.Holding.Scaled = false
+	plan.Reserving.Scaled = false
 	res, err := run(t.Context(), plan)
 	testkit.Must(t, err)
-	if v := res.Verdicts[0]; v.Verdict != judge.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
+	if v := res.Verdicts[0]; v.Verdict != judge.Vacuous || res.Plan.Reserving.For != 100*time.Millisecond ||
 		!strings.Contains(strings.Join(v.Missing, ""), "most holds ended before they could be paid: a reserve took ") {
 		t.Errorf("%s %q, held for %v; want it vacuous with the reason, and the given hold", v.Verdict, v.Missing,
-			res.Plan.Holding.For)
+			res.Plan.Reserving.For)
 	}
 }
 
@@ -213,7 +213,7 @@ func decided(t *testing.T, delays ...time.Duration) (func(context.Context, plan.
 				return run(ctx, p)
 			}})
 		testkit.Must(t, err)
-		if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Holding.For < 4*took {
+		if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Reserving.For < 4*took {
 			t.Errorf("%v: exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", took, c.ExitCode(),
 				s.Verdict, s.Why, s.Holds)
 		}
@@ -225,20 +225,20 @@ func decided(t *testing.T, delays ...time.Duration) (func(context.Context, plan.
 func seconds(res loadtest.Result) (orders, carts int) {
 	first := map[string]bool{}
 	for _, op := range res.Holds.History[res.Plan.Product] {
-		first[op.HoldID] = op.HoldID != ""
+		first[op.ReservationID] = op.ReservationID != ""
 	}
 	seen := map[string]bool{}
 	for product, ops := range res.Holds.History {
 		for _, op := range ops {
-			switch again := seen[string(op.Kind)+op.HoldID]; {
+			switch again := seen[string(op.Kind)+op.ReservationID]; {
 			case product == res.Plan.Product || again || op.Outcome != judge.OK:
 				continue
-			case op.Kind == judge.Confirm && !first[op.HoldID]:
+			case op.Kind == judge.Confirm && !first[op.ReservationID]:
 				orders++
-			case op.Kind == judge.Reserve && first[op.HoldID]:
+			case op.Kind == judge.Reserve && first[op.ReservationID]:
 				carts++
 			}
-			seen[string(op.Kind)+op.HoldID] = true
+			seen[string(op.Kind)+op.ReservationID] = true
 		}
 	}
 	return orders, carts

@@ -286,8 +286,9 @@ func TestPlanFlags(t *testing.T) {
 		{"buyers who only pay", []string{"--plan", "reserve", "--cancels", "0", "--pays", "1", "--pays-late", "0",
 			"--hold", "5s", "--stock", "90", "--per-buyer", "2"}, func(p *plan.Plan) {
 			p.Stock = 90
-			p.Holding.Pays, p.Holding.PaysLate, p.Holding.Cancels, p.Holding.For, p.Holding.PerBuyer = 1, 0, 0, 5*time.Second, 2
-			p.Holding.Scaled = false // the hold is given
+			p.Reserving.Pays, p.Reserving.PaysLate, p.Reserving.Cancels, p.Reserving.For, p.Reserving.PerBuyer = 1, 0, 0,
+				5*time.Second, 2
+			p.Reserving.Scaled = false // the hold is given
 		}, reserve[0]},
 		{"buyers who do not wait", []string{"--plan", "reserve", "--rate", "50"},
 			func(p *plan.Plan) { p.VUs, p.Rate = 0, 50 }, reserve[0]},

@@ -58,7 +58,7 @@ var Expiry = Fault{
 		if err != nil {
 			return err
 		}
-		a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
+		a, held, err := p.ReservationAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
 		if err == nil && kills(p.Variant) {
 			err = p.kill(ctx, held)
 		}
@@ -88,7 +88,7 @@ var Expiry = Fault{
 				return err
 			}
 		}
-		b := p.AskHold(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
+		b := p.AskReservation(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 		p.Settle(ctx, p.Lane.B, b)
 		paid := p.pay(b)
 		if paid != nil {
@@ -114,7 +114,7 @@ func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) 
 	if err := a.Wait(ctx); err != nil {
 		return err
 	}
-	return p.AskHoldAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
+	return p.AskReservationAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
 }
 
 // passTo lets A go on to its end, or to where it has to wait.
@@ -132,7 +132,7 @@ func (p *Play) pay(b *rig.Pending) *rig.Pending {
 	select {
 	case <-b.Done():
 		if b.Op().Outcome == judge.OK {
-			return p.AskHold(p.Lane.B, judge.Confirm, b.Made(), 0)
+			return p.AskReservation(p.Lane.B, judge.Confirm, b.Made(), 0)
 		}
 	default:
 	}
@@ -149,7 +149,7 @@ func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
 			return err
 		}
 	}
-	b := p.AskHold(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
+	b := p.AskReservation(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 	if err := b.Wait(ctx); err != nil {
 		return err
 	}

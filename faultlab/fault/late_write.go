@@ -37,12 +37,12 @@ var LateWrite = Fault{
 			if err != nil {
 				return err
 			}
-			a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
+			a, held, err := p.ReservationAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 			if err != nil {
 				return err
 			}
 			p.desert(ctx, a, held)
-			b := p.AskHold(p.Lane.B, judge.Cancel, h, 0)
+			b := p.AskReservation(p.Lane.B, judge.Cancel, h, 0)
 			p.Settle(ctx, p.Lane.B, b)
 			if err := p.arrive(ctx, held); err != nil {
 				return err

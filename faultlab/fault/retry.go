@@ -76,17 +76,17 @@ func cancelTwice(ctx context.Context, p *Play) error {
 	var a *rig.Pending
 	pass := func() {}
 	if p.A == nil {
-		a = p.AskHold(p.Lane.A, judge.Cancel, h, 0)
+		a = p.AskReservation(p.Lane.A, judge.Cancel, h, 0)
 		err = a.Wait(ctx)
 	} else {
 		var held *wire.Hold
-		a, held, err = p.HoldAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
+		a, held, err = p.ReservationAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 		pass = func() { p.pass(p.Lane.A, held) }
 	}
 	if err != nil {
 		return err
 	}
-	b := p.AskHold(p.Lane.B, judge.Cancel, h, 0)
+	b := p.AskReservation(p.Lane.B, judge.Cancel, h, 0)
 	p.Settle(ctx, p.Lane.B, b)
 	pass()
 	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {

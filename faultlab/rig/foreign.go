@@ -29,7 +29,7 @@ func Foreign(f *target.Foreign) Service {
 			return env
 		},
 		Ready: ready, Call: call,
-		Read: func(_ judge.HoldKind, r target.Reply) target.Answer { return f.Read(r) },
+		Read: func(_ judge.ReservationKind, r target.Reply) target.Answer { return f.Read(r) },
 		Setup: func(ctx context.Context, l *Lane) error {
 			if !f.UsesSQL() {
 				return nil

@@ -26,10 +26,10 @@ type Pending struct {
 	done    chan struct{}
 	since   int64 // calls with a higher number came after the request
 	op      judge.Op
-	hold    judge.HoldOp // of a request about a reservation
-	made    Reservation  // see Made
-	stuck   bool         // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
-	givenUp *judge.Op    // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
+	hold    judge.ReservationOp // of a request about a reservation
+	made    Reservation         // see Made
+	stuck   bool                // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	givenUp *judge.Op           // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // NewKey returns an idempotency key that no other request of the scene has.
@@ -83,7 +83,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 
 // said notes the request with its answer, as its client knows it.
 func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
-	p.op, p.hold = ask.Op(said), ask.HoldOp(said)
+	p.op, p.hold = ask.Op(said), ask.ReservationOp(said)
 	p.op.Client, p.op.Call, p.hold.Call = client, call, call
 	if said.Outcome == judge.OK {
 		p.made = Reservation{said.ReservationID, said.ExpiresAt}

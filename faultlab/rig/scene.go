@@ -71,7 +71,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	}
 	s.judged = time.Now()
 	if s.ask.About.Kind != "" {
-		return s.judgeHolds(ctx)
+		return s.judgeReservations(ctx)
 	}
 	ledger, err := s.Lane.Ledger(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type Service struct {
 	Reset func(ctx context.Context, l *Lane, to api.SetStock) error
 	// Call is what a client sends to a replica, and Read reads the reply to a request of a kind.
 	Call func(a target.Ask) target.Call
-	Read func(kind judge.HoldKind, r target.Reply) target.Answer
+	Read func(kind judge.ReservationKind, r target.Reply) target.Answer
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, l *Lane) (*api.Ledger, error)
 

@@ -166,7 +166,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 	l.client = http.DefaultClient
 	l.Service = Service{
 		Call: target.Ask.Call,
-		Read: func(judge.HoldKind, target.Reply) target.Answer { return target.Answer{Outcome: judge.OK} },
+		Read: func(judge.ReservationKind, target.Reply) target.Answer { return target.Answer{Outcome: judge.OK} },
 	}
 	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL

@@ -108,7 +108,7 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	c.asked++
 	c.phase, c.at = Waiting, nil
 	if c.wants != "" {
-		c.request = s.AskHoldAgain(c.actor, c.wants, c.of, c.key)
+		c.request = s.AskReservationAgain(c.actor, c.wants, c.of, c.key)
 	} else {
 		c.request = s.Ask(c.actor, c.key)
 	}

@@ -51,7 +51,7 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 	}
 	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
 	if l.Asks != nil {
-		first := scene.AskHoldAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
+		first := scene.AskReservationAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
 		if err := first.Wait(ctx); err != nil {
 			return nil, err
 		}

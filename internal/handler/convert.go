@@ -66,7 +66,7 @@ func order(store stock.Store, o ledger.Order) api.Order {
 }
 
 // reservationOf writes a reservation as the API shows it.
-func reservationOf(h ledger.Hold) api.Reservation {
+func reservationOf(h ledger.Reservation) api.Reservation {
 	r := api.Reservation{ReservationID: h.ID, State: string(h.State), ExpiresAt: time.UnixMicro(h.ExpiresMicros).UTC(),
 		Mode: h.Mode, Buyer: h.Buyer, Items: []api.Line{}}
 	for _, item := range h.Items {
@@ -77,7 +77,7 @@ func reservationOf(h ledger.Hold) api.Reservation {
 }
 
 // reservationsOf writes a page of a product's reservations.
-func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
+func reservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reservations {
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
@@ -104,7 +104,7 @@ func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	if len(h.Rows) == ledger.HoldsPage {
+	if len(h.Rows) == ledger.ReservationsPage {
 		out.NextCursor = h.Rows[len(h.Rows)-1].ID
 	}
 	return out

@@ -89,9 +89,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer, so that none can be reused when the server stops. All requests are still served.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// HoldEnded counts a reservation that has ended, however it did, for the readers of GET /events.
-func (h *Handler) HoldEnded(hold ledger.Hold) {
+// ReservationEnded counts a reservation that has ended, however it did, for the readers of GET /events.
+func (h *Handler) ReservationEnded(hold ledger.Reservation) {
 	if h.tap.Watched() && len(hold.Items) > 0 {
-		h.tap.DoneHold(hold.Mode, hold.Items[0].ProductID, events.Answer{End: hold.State})
+		h.tap.DoneReservation(hold.Mode, hold.Items[0].ProductID, events.Answer{End: hold.State})
 	}
 }

@@ -48,9 +48,9 @@ var problems = []struct {
 	{err: stock.ErrReturnUnsupported, code: api.ReturnUnsupported},
 	{err: stock.ErrSegmented, code: api.ProductSegmented},
 	{err: stock.ErrOtherWay, code: api.LimitUnsupported},
-	{err: stock.ErrHoldUnsupported, code: api.HoldUnsupported},
-	{err: stock.ErrHoldEnded, code: api.ReservationExpired}, // endedCode tells the three apart
-	{err: stock.ErrNoHold, code: api.UnknownReservation},
+	{err: stock.ErrReservationUnsupported, code: api.HoldUnsupported},
+	{err: stock.ErrReservationEnded, code: api.ReservationExpired}, // endedCode tells the three apart
+	{err: stock.ErrNoReservation, code: api.UnknownReservation},
 	{err: stock.ErrNoOrder, code: api.UnknownOrder},
 	{err: stock.ErrPaymentReused, code: api.KeyReused, detail: "this payment was for another reservation, and its " +
 		"answer there stands"},
@@ -107,7 +107,7 @@ func problemOf(err error, instance string) api.Problem {
 			break
 		}
 	}
-	var ended *stock.HoldEndedError
+	var ended *stock.ReservationEndedError
 	if errors.As(err, &ended) && code == api.ReservationExpired {
 		code = endedCode[ended.State]
 	}
@@ -165,7 +165,7 @@ func problemOf(err error, instance string) api.Problem {
 }
 
 // endedCode is the code of each state in which a reservation has ended.
-var endedCode = map[ledger.HoldState]api.Code{
+var endedCode = map[ledger.ReservationState]api.Code{
 	ledger.Expired: api.ReservationExpired, ledger.Void: api.ReservationExpired,
 	ledger.Cancelled: api.ReservationCancelled, ledger.Confirmed: api.ReservationConfirmed,
 }

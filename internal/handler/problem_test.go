@@ -43,35 +43,38 @@ var sentinels = map[string]struct {
 	err  error
 	code api.Code
 }{
-	"ErrSoldOut":           {&stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0}, api.SoldOut},
-	"ErrSegmented":         {stock.ErrSegmented, api.ProductSegmented},
-	"ErrUnknownProduct":    {stock.ErrUnknownProduct, api.UnknownProduct},
-	"ErrUnknownMode":       {stock.ErrUnknownMode, api.UnknownMode},
-	"ErrInvalid":           {&stock.InvalidError{Field: "store", Why: "mode mutex has no such store"}, api.InvalidRequest},
-	"ErrKeyMissing":        {stock.ErrKeyMissing, api.KeyMissing},
-	"ErrKeyReused":         {stock.ErrKeyReused, api.KeyReused},
-	"ErrTooLate":           {fmt.Errorf("%w: %w", stock.ErrLockBusy, stock.ErrTooLate), api.BackendUnavailable},
-	"ErrInFlight":          {stock.ErrInFlight, api.InFlight},
-	"ErrLockBusy":          {stock.ErrLockBusy, api.LockBusy},
-	"ErrLockLost":          {stock.ErrLockLost, api.LockLost},
-	"ErrLockClosed":        {stock.ErrLockClosed, api.BackendUnavailable},
-	"ErrLockUnavailable":   {stock.ErrLockUnavailable, api.BackendUnavailable},
-	"ErrLockVersion":       {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrLockVersion), api.BackendUnavailable},
-	"ErrContended":         {stock.ErrContended, api.Contended},
-	"ErrUnavailable":       {stock.ErrUnavailable, api.BackendUnavailable},
-	"ErrRefused":           {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrRefused), api.BackendUnavailable},
-	"ErrForbidden":         {fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable), api.BackendUnavailable},
-	"ErrModeUnavailable":   {stock.ErrModeUnavailable, api.ModeUnavailable},
-	"ErrUnknown":           {stock.ErrUnknown, api.OutcomeUnknown},
-	"ErrOtherRun":          {stock.ErrOtherRun, api.OutcomeUnknown},
-	"ErrNoHold":            {stock.ErrNoHold, api.UnknownReservation},
-	"ErrNoOrder":           {stock.ErrNoOrder, api.UnknownOrder},
-	"ErrPaymentReused":     {stock.ErrPaymentReused, api.KeyReused},
-	"ErrHoldUnsupported":   {stock.ErrHoldUnsupported, api.HoldUnsupported},
-	"ErrReturnUnsupported": {stock.ErrReturnUnsupported, api.ReturnUnsupported},
-	"ErrOtherWay":          {stock.ErrOtherWay, api.LimitUnsupported},
-	"ErrHoldEnded":         {&stock.HoldEndedError{State: ledger.Void}, api.ReservationExpired},
-	"ErrLimit":             {stock.ErrLimit, api.LimitReached},
+	"ErrSoldOut":        {&stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0}, api.SoldOut},
+	"ErrSegmented":      {stock.ErrSegmented, api.ProductSegmented},
+	"ErrUnknownProduct": {stock.ErrUnknownProduct, api.UnknownProduct},
+	"ErrUnknownMode":    {stock.ErrUnknownMode, api.UnknownMode},
+	"ErrInvalid": {&stock.InvalidError{Field: "store", Why: "mode mutex has no such store"},
+		api.InvalidRequest},
+	"ErrKeyMissing":      {stock.ErrKeyMissing, api.KeyMissing},
+	"ErrKeyReused":       {stock.ErrKeyReused, api.KeyReused},
+	"ErrTooLate":         {fmt.Errorf("%w: %w", stock.ErrLockBusy, stock.ErrTooLate), api.BackendUnavailable},
+	"ErrInFlight":        {stock.ErrInFlight, api.InFlight},
+	"ErrLockBusy":        {stock.ErrLockBusy, api.LockBusy},
+	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},
+	"ErrLockClosed":      {stock.ErrLockClosed, api.BackendUnavailable},
+	"ErrLockUnavailable": {stock.ErrLockUnavailable, api.BackendUnavailable},
+	"ErrLockVersion": {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrLockVersion),
+		api.BackendUnavailable},
+	"ErrContended":   {stock.ErrContended, api.Contended},
+	"ErrUnavailable": {stock.ErrUnavailable, api.BackendUnavailable},
+	"ErrRefused": {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrRefused),
+		api.BackendUnavailable},
+	"ErrForbidden":              {fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable), api.BackendUnavailable},
+	"ErrModeUnavailable":        {stock.ErrModeUnavailable, api.ModeUnavailable},
+	"ErrUnknown":                {stock.ErrUnknown, api.OutcomeUnknown},
+	"ErrOtherRun":               {stock.ErrOtherRun, api.OutcomeUnknown},
+	"ErrNoReservation":          {stock.ErrNoReservation, api.UnknownReservation},
+	"ErrNoOrder":                {stock.ErrNoOrder, api.UnknownOrder},
+	"ErrPaymentReused":          {stock.ErrPaymentReused, api.KeyReused},
+	"ErrReservationUnsupported": {stock.ErrReservationUnsupported, api.HoldUnsupported},
+	"ErrReturnUnsupported":      {stock.ErrReturnUnsupported, api.ReturnUnsupported},
+	"ErrOtherWay":               {stock.ErrOtherWay, api.LimitUnsupported},
+	"ErrReservationEnded":       {&stock.ReservationEndedError{State: ledger.Void}, api.ReservationExpired},
+	"ErrLimit":                  {stock.ErrLimit, api.LimitReached},
 }
 
 func TestEverySentinelHasItsCode(t *testing.T) {
@@ -137,8 +140,8 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, s := range sentinels {
 		reached[s.code] = true
 	}
-	for _, ended := range []ledger.HoldState{ledger.Cancelled, ledger.Confirmed} {
-		reached[problemOf(&stock.HoldEndedError{State: ended}, "").Code] = true
+	for _, ended := range []ledger.ReservationState{ledger.Cancelled, ledger.Confirmed} {
+		reached[problemOf(&stock.ReservationEndedError{State: ended}, "").Code] = true
 	}
 	h := newHandler(t, refusing(errors.New("nobody foresaw this")))
 	for _, a := range []answer{

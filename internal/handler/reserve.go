@@ -34,7 +34,7 @@ func (r *reservations) reserve(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{mode: mode, code: r.fail(c, err)}
 	}
-	held := func(hold ledger.Hold, left *int64) idempotency.Answer {
+	held := func(hold ledger.Reservation, left *int64) idempotency.Answer {
 		body := reservationOf(hold)
 		body.Remaining = left
 		return idempotency.Answer{Status: http.StatusCreated, Body: encoded(body)}
@@ -46,7 +46,7 @@ func (r *reservations) reserve(c *gin.Context) outcome {
 	})
 	if err != nil {
 		code := r.failHeld(c, err)
-		r.tap.DoneHold(mode, in.Product, events.Answer{Code: code, Held: true})
+		r.tap.DoneReservation(mode, in.Product, events.Answer{Code: code, Held: true})
 		return outcome{mode: mode, code: code}
 	}
 	a := got.Stored
@@ -55,7 +55,7 @@ func (r *reservations) reserve(c *gin.Context) outcome {
 		a = &made
 	}
 	if !got.Replayed {
-		r.tap.DoneHold(mode, in.Product, events.Answer{Held: true, Remaining: got.Remaining})
+		r.tap.DoneReservation(mode, in.Product, events.Answer{Held: true, Remaining: got.Remaining})
 	} else {
 		c.Writer.Header()[api.HeaderReplayed] = yes
 		r.metrics.replays.WithLabelValues(mode).Inc()
@@ -86,7 +86,7 @@ func (r *reservations) confirm(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: r.failPaid(c, err)}
 	}
-	body := reservationOf(e.Hold)
+	body := reservationOf(e.Reservation)
 	body.OrderID, body.Refund = e.OrderID, api.RefundNo
 	if e.Replay {
 		c.Writer.Header()[api.HeaderReplayed] = yes
@@ -101,7 +101,7 @@ func (r *reservations) cancel(c *gin.Context) outcome {
 	if err == nil {
 		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"))
 	}
-	return r.sendReservation(c, reservationOf(e.Hold), err)
+	return r.sendReservation(c, reservationOf(e.Reservation), err)
 }
 
 // extend serves POST /reservations/{id}/extend.
@@ -111,7 +111,7 @@ func (r *reservations) extend(c *gin.Context) outcome {
 	if err == nil {
 		e, err = r.shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
 	}
-	return r.sendReservation(c, reservationOf(e.Hold), err)
+	return r.sendReservation(c, reservationOf(e.Reservation), err)
 }
 
 // giveBack serves POST /products/{id}/orders/{order_id}/return.

@@ -68,8 +68,8 @@ type Config struct {
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept, except refusals: ten minutes at most, in Redis the last 10,000 to 20,000 of each product and none while more than half of its memory is used, in SQL the last 50,000; a key repeated later deducts again; 0: forever"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older keys; every replica purges in small batches on separate connections; 0: no purges"`
 
-	Sweep     time.Duration `env:"SHOP_SWEEP" envDefault:"1s" help:"mean time between two sweeps that end overdue reservations and give their units back; every replica sweeps; 0: this replica does not"`
-	KeepHolds time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its deadline if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
+	Sweep            time.Duration `env:"SHOP_SWEEP" envDefault:"1s" help:"mean time between two sweeps that end overdue reservations and give their units back; every replica sweeps; 0: this replica does not"`
+	KeepReservations time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its deadline if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
 
 	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" secret:"true" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces"`
 	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" secret:"true" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded"`

@@ -95,7 +95,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 	r.serviceLocks(c, &on.Lockers, steps)
 	r.Shop, err = shop.New(on, shop.Options{
 		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
-		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepHolds: c.KeepHolds,
+		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepReservations: c.KeepReservations,
 		Gauge: gauges(registry), Repeated: repeats(registry),
 	}, stock.Modes())
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		PoolStats: poolStats(r.Backends), Log: r.log,
 	})
 	if err == nil && c.Events {
-		r.Shop.OnEnd(r.HoldEnded)
+		r.Shop.OnEnd(r.ReservationEnded)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) er
 		}
 		// a product that is segmented, or held, or has a limit, is there; the mode refuses it
 		if err != nil && !errors.Is(err, stock.ErrSegmented) && !errors.Is(err, stock.ErrOtherWay) &&
-			!errors.Is(err, stock.ErrHoldUnsupported) {
+			!errors.Is(err, stock.ErrReservationUnsupported) {
 			return err
 		}
 		s.known.add(at, item.ProductID)

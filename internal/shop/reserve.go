@@ -25,7 +25,7 @@ func (s *Shop) Reserve(ctx context.Context, mode string, req stock.ReserveReques
 		return stock.Reserved{}, fmt.Errorf("%w: %q", stock.ErrUnknownMode, mode)
 	}
 	if !e.mode.Reserves {
-		return stock.Reserved{}, fmt.Errorf("%w: mode %s", stock.ErrHoldUnsupported, mode)
+		return stock.Reserved{}, fmt.Errorf("%w: mode %s", stock.ErrReservationUnsupported, mode)
 	}
 	if err := check(e.mode, &req.Request); err != nil {
 		return stock.Reserved{}, err
@@ -38,7 +38,7 @@ func (s *Shop) Reserve(ctx context.Context, mode string, req stock.ReserveReques
 	}
 	reserver, ok := e.deductor.(stock.Reserver)
 	if !ok {
-		return stock.Reserved{}, fmt.Errorf("%w: mode %s", stock.ErrHoldUnsupported, mode)
+		return stock.Reserved{}, fmt.Errorf("%w: mode %s", stock.ErrReservationUnsupported, mode)
 	}
 	return settled(ctx, s, req.Wait, func(ctx context.Context) (stock.Reserved, error) {
 		return reserver.Reserve(ctx, req)
@@ -65,9 +65,9 @@ type holds interface {
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
 	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
 	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
-	ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error)
+	ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
-	Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error)
+	Reservations(ctx context.Context, product int64, after string) (ledger.Reservations, error)
 }
 
 // holdsIn returns the store of that name, or why it is not there.
@@ -79,20 +79,20 @@ func (s *Shop) holdsIn(at stock.Store, product int64) (holds, error) {
 	case at == stock.Redis && s.backends.Redis != nil:
 		h = s.backends.Redis
 	default:
-		return nil, fmt.Errorf("%w: no store %s that keeps reservations", stock.ErrNoHold, at)
+		return nil, fmt.Errorf("%w: no store %s that keeps reservations", stock.ErrNoReservation, at)
 	}
 	return h, s.backends.silent(at, product)
 }
 
-// holdsOf finds the store of a reservation by its id.
-func (s *Shop) holdsOf(id string) (holds, error) {
+// reservationsOf finds the store of a reservation by its id.
+func (s *Shop) reservationsOf(id string) (holds, error) {
 	parts := strings.SplitN(id, "-", 3)
 	if len(parts) < 3 || len(id) > 64 {
-		return nil, stock.ErrNoHold
+		return nil, stock.ErrNoReservation
 	}
 	product, err := strconv.ParseInt(parts[1], 10, 64)
 	if _, noID := uuid.Parse(parts[2]); err != nil || noID != nil {
-		return nil, stock.ErrNoHold
+		return nil, stock.ErrNoReservation
 	}
 	return s.holdsIn(stock.Store(parts[0]), product)
 }
@@ -100,8 +100,8 @@ func (s *Shop) holdsOf(id string) (holds, error) {
 // nobodys are ids that no reservation has, one of each store: there is no product 0.
 var nobodys = []string{"sql-0-" + uuid.Nil.String(), "redis-0-" + uuid.Nil.String()}
 
-// Confirm makes an order of a reservation, which payment has paid. The error is a *stock.HoldEndedError if the payment
-// must go back. Repeated with the same payment, it answers the same; the result then says Replay.
+// Confirm makes an order of a reservation, which payment has paid. The error is a *stock.ReservationEndedError if the
+// payment must go back. Repeated with the same payment, it answers the same; the result then says Replay.
 func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error) {
 	switch {
 	case len(payment) == 0:
@@ -114,7 +114,8 @@ func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.E
 		return ledger.Ended{}, fmt.Errorf("shop: order id: %w", err)
 	}
 	ids := []string{id}
-	if _, err := s.holdsOf(id); errors.Is(err, stock.ErrNoHold) { // each store may know the payment all the same
+	// Each store may know the payment all the same.
+	if _, err := s.reservationsOf(id); errors.Is(err, stock.ErrNoReservation) {
 		ids = nobodys
 	}
 	var e ledger.Ended
@@ -122,35 +123,36 @@ func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.E
 		e, err = s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 			return h.Confirm(ctx, id, s.options.Replica, order.String(), payment)
 		})
-		if !errors.Is(err, stock.ErrNoHold) {
+		if !errors.Is(err, stock.ErrNoReservation) {
 			break
 		}
 	}
 	if err == nil && e.Refund {
-		err = &stock.HoldEndedError{State: e.Hold.State, Paid: true, Refund: true}
+		err = &stock.ReservationEndedError{State: e.Reservation.State, Paid: true, Refund: true}
 	}
 	return e, err
 }
 
 // Cancel gives the units of a reservation back; one that has ended already stays as it is. The error is a
-// *stock.HoldEndedError if it is an order by now.
+// *stock.ReservationEndedError if it is an order by now.
 func (s *Shop) Cancel(ctx context.Context, id string) (ledger.Ended, error) {
 	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 		return h.Cancel(ctx, id, s.options.Replica)
 	})
-	if err == nil && e.Hold.State == ledger.Confirmed {
-		err = &stock.HoldEndedError{State: e.Hold.State}
+	if err == nil && e.Reservation.State == ledger.Confirmed {
+		err = &stock.ReservationEndedError{State: e.Reservation.State}
 	}
 	return e, err
 }
 
-// Extend moves the deadline of a reservation, once. The error is a *stock.HoldEndedError if it is not held any more.
+// Extend moves the deadline of a reservation, once. The error is a *stock.ReservationEndedError if it is not held any
+// more.
 func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error) {
 	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 		return h.Extend(ctx, id, s.options.Replica, hold)
 	})
-	if err == nil && e.Hold.State != ledger.Held {
-		err = &stock.HoldEndedError{State: e.Hold.State}
+	if err == nil && e.Reservation.State != ledger.Held {
+		err = &stock.ReservationEndedError{State: e.Reservation.State}
 	}
 	return e, err
 }
@@ -158,7 +160,7 @@ func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (ledge
 // change runs a change of a reservation. It has begun to write from the start: a lost answer leaves it unknown.
 func (s *Shop) change(ctx context.Context, id string,
 	do func(context.Context, holds) (ledger.Ended, error)) (ledger.Ended, error) {
-	h, err := s.holdsOf(id)
+	h, err := s.reservationsOf(id)
 	if err != nil {
 		return ledger.Ended{}, err
 	}
@@ -173,13 +175,13 @@ func (s *Shop) change(ctx context.Context, id string,
 }
 
 // Reservation reads a reservation; an overdue one is ended first, and told as expired.
-func (s *Shop) Reservation(ctx context.Context, id string) (ledger.Hold, error) {
-	h, err := s.holdsOf(id)
+func (s *Shop) Reservation(ctx context.Context, id string) (ledger.Reservation, error) {
+	h, err := s.reservationsOf(id)
 	if err != nil {
-		return ledger.Hold{}, err
+		return ledger.Reservation{}, err
 	}
-	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Hold, error) {
-		return h.ReadHold(ctx, id, s.options.Replica)
+	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Reservation, error) {
+		return h.ReadReservation(ctx, id, s.options.Replica)
 	})
 }
 
@@ -199,7 +201,7 @@ func (s *Shop) Return(ctx context.Context, product int64, order string, restock 
 	for _, at := range []stock.Store{stock.SQL, stock.Redis} {
 		h, lacks := s.holdsIn(at, product)
 		if lacks != nil {
-			if !errors.Is(lacks, stock.ErrNoHold) {
+			if !errors.Is(lacks, stock.ErrNoReservation) {
 				err = lacks
 			}
 			continue
@@ -214,7 +216,7 @@ func (s *Shop) Return(ctx context.Context, product int64, order string, restock 
 			return r, err
 		})
 		switch {
-		case errors.Is(failed, stock.ErrHoldUnsupported), errors.Is(failed, stock.ErrSegmented):
+		case errors.Is(failed, stock.ErrReservationUnsupported), errors.Is(failed, stock.ErrSegmented):
 			return r, fmt.Errorf("%w: %w", stock.ErrReturnUnsupported, failed)
 		case !errors.Is(failed, stock.ErrNoOrder):
 			return r, failed
@@ -224,15 +226,17 @@ func (s *Shop) Return(ctx context.Context, product int64, order string, restock 
 }
 
 // Reservations reads the reservations of a product after an id, for a judge.
-func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, after string) (ledger.Holds, error) {
+func (s *Shop) Reservations(
+	ctx context.Context, at stock.Store, product int64, after string,
+) (ledger.Reservations, error) {
 	h, err := s.holdsIn(at, product)
-	if errors.Is(err, stock.ErrNoHold) {
+	if errors.Is(err, stock.ErrNoReservation) {
 		err = invalid("store", "keeps no reservations")
 	}
 	if err != nil {
-		return ledger.Holds{}, err
+		return ledger.Reservations{}, err
 	}
-	held, err := settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) {
+	held, err := settled(ctx, s, 0, func(ctx context.Context) (ledger.Reservations, error) {
 		return h.Reservations(ctx, product, after)
 	})
 	if errors.Is(err, store.ErrPosition) {

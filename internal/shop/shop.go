@@ -38,10 +38,10 @@ type Options struct {
 	Settle time.Duration
 	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
 	KeepKeys idempotency.Retention
-	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepHolds is for
-	// how long an ended reservation that a payment came for is kept; 0 = forever.
-	Sweep     time.Duration
-	KeepHolds time.Duration
+	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepReservations is
+	// for how long an ended reservation that a payment came for is kept; 0 = forever.
+	Sweep            time.Duration
+	KeepReservations time.Duration
 	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
 	Gauge func(name, help string, labels map[string]string, read func() float64)
 	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.

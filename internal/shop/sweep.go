@@ -17,13 +17,13 @@ import (
 // until none is left, or until sweepTurn is over: the next one looks again at what it has passed over. Reservations
 // that ended long ago are purged beside that. So no store waits for another, and no purge for a backlog.
 const (
-	sweepBatch = 500
-	sweepTurn  = 30 * time.Second
-	batchLimit = 15 * time.Second // for one batch
-	scripted   = 100              // the batch of one script, during which Redis does nothing else
-	purgeHolds = time.Minute      // the mean time between two purges
-	keepEnded  = time.Hour        // for which a reservation without a payment is kept
-	readWithin = 2 * time.Second  // the oldest overdue reservation
+	sweepBatch        = 500
+	sweepTurn         = 30 * time.Second
+	batchLimit        = 15 * time.Second // for one batch
+	scripted          = 100              // the batch of one script, during which Redis does nothing else
+	purgeReservations = time.Minute      // the mean time between two purges
+	keepEnded         = time.Hour        // for which a reservation without a payment is kept
+	readWithin        = 2 * time.Second  // the oldest overdue reservation
 )
 
 // startSweeper sweeps every [Options.Sweep] until the shop is closed. The oldest overdue reservation is read whether it
@@ -31,8 +31,8 @@ const (
 func (s *Shop) startSweeper() {
 	o, db, redis := s.options, s.backends.SQL, s.backends.Redis
 	if redis != nil {
-		redis.KeepHolds(o.KeepHolds)
-		s.watchHolds(stock.NeedRedis, redis.Overdue)
+		redis.KeepReservations(o.KeepReservations)
+		s.watchReservations(stock.NeedRedis, redis.Overdue)
 		s.repeat("sweep of reservations", stock.NeedRedis, o.Sweep, func(ctx context.Context) error {
 			return turn(ctx, scripted, func(ctx context.Context) (int, error) { return redis.Sweep(ctx, scripted, o.Replica) })
 		})
@@ -40,7 +40,7 @@ func (s *Shop) startSweeper() {
 	if db == nil {
 		return
 	}
-	s.watchHolds(stock.NeedSQL, db.Overdue)
+	s.watchReservations(stock.NeedSQL, db.Overdue)
 	s.repeat("sweep of reservations", stock.NeedSQL, o.Sweep, func(ctx context.Context) error {
 		var after store.Due
 		return turn(ctx, sweepBatch, func(ctx context.Context) (seen int, err error) {
@@ -48,9 +48,9 @@ func (s *Shop) startSweeper() {
 			return seen, err
 		})
 	})
-	if o.Sweep > 0 && o.KeepHolds > 0 {
-		s.repeat("purge of reservations", stock.NeedSQL, purgeHolds, func(ctx context.Context) error {
-			return db.PurgeHolds(ctx, keepEnded, o.KeepHolds)
+	if o.Sweep > 0 && o.KeepReservations > 0 {
+		s.repeat("purge of reservations", stock.NeedSQL, purgeReservations, func(ctx context.Context) error {
+			return db.PurgeReservations(ctx, keepEnded, o.KeepReservations)
 		})
 	}
 }
@@ -109,9 +109,9 @@ func (s *Shop) warn(what string, on stock.Backend, err error) {
 	}
 }
 
-// watchHolds registers for how long the oldest overdue reservation of a store has waited. It is read when it is asked
-// for, by itself: it must tell of sweeps that hang, fail or are switched off.
-func (s *Shop) watchHolds(on stock.Backend, overdue func(context.Context) (time.Duration, error)) {
+// watchReservations registers for how long the oldest overdue reservation of a store has waited. It is read when it is
+// asked for, by itself: it must tell of sweeps that hang, fail or are switched off.
+func (s *Shop) watchReservations(on stock.Backend, overdue func(context.Context) (time.Duration, error)) {
 	if s.options.Gauge == nil {
 		return
 	}
@@ -129,7 +129,7 @@ func (s *Shop) watchHolds(on stock.Backend, overdue func(context.Context) (time.
 }
 
 // OnEnd has f told of each reservation that this process has ended. f must not block.
-func (s *Shop) OnEnd(f func(ledger.Hold)) {
+func (s *Shop) OnEnd(f func(ledger.Reservation)) {
 	if s.backends.SQL != nil {
 		s.backends.SQL.OnEnd(f)
 	}

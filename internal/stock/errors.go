@@ -23,14 +23,14 @@ var (
 	ErrKeyMissing     = idempotency.ErrKeyMissing
 	ErrKeyReused      = idempotency.ErrKeyReused
 	// of reservations; see package store
-	ErrNoHold          = store.ErrNoHold
-	ErrNoOrder         = store.ErrNoOrder
-	ErrPaymentReused   = store.ErrPaymentReused
-	ErrHoldUnsupported = store.ErrHoldsUnsupported
+	ErrNoReservation          = store.ErrNoReservation
+	ErrNoOrder                = store.ErrNoOrder
+	ErrPaymentReused          = store.ErrPaymentReused
+	ErrReservationUnsupported = store.ErrReservationUnsupported
 	// the same for a return: its units would be overwritten, or there is no counter for them
 	ErrReturnUnsupported = errors.New("stock: the product takes no returns")
 	ErrOtherWay          = store.ErrOtherWay
-	ErrHoldEnded         = errors.New("stock: the reservation has ended") // always as a *HoldEndedError
+	ErrReservationEnded  = errors.New("stock: the reservation has ended") // always as a *ReservationEndedError
 
 	// No, for now: nothing happened, and trying again may succeed.
 	// the request ended at its deadline; joined with ErrUnknown, it may have happened
@@ -112,18 +112,18 @@ func (e *SoldOutError) Error() string {
 // Is makes errors.Is(err, ErrSoldOut) hold.
 func (e *SoldOutError) Is(target error) bool { return target == ErrSoldOut }
 
-// HoldEndedError is [ErrHoldEnded] with the state that the reservation is in.
-type HoldEndedError struct {
-	State  ledger.HoldState
+// ReservationEndedError is [ErrReservationEnded] with the state that the reservation is in.
+type ReservationEndedError struct {
+	State  ledger.ReservationState
 	Paid   bool // a payment came with the request
 	Refund bool // and it must go back
 }
 
 // Error says what the reservation is.
-func (e *HoldEndedError) Error() string { return "stock: the reservation is " + string(e.State) }
+func (e *ReservationEndedError) Error() string { return "stock: the reservation is " + string(e.State) }
 
-// Is makes errors.Is(err, ErrHoldEnded) hold.
-func (e *HoldEndedError) Is(target error) bool { return target == ErrHoldEnded }
+// Is makes errors.Is(err, ErrReservationEnded) hold.
+func (e *ReservationEndedError) Is(target error) bool { return target == ErrReservationEnded }
 
 // InvalidError is [ErrInvalid] with the field that is wrong and why.
 type InvalidError struct {

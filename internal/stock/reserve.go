@@ -37,12 +37,12 @@ type ReserveRequest struct {
 	Request
 	For time.Duration // how long
 	// Held renders the answer to a hold; it is kept under the key.
-	Held func(ledger.Hold, *int64) idempotency.Answer
+	Held func(ledger.Reservation, *int64) idempotency.Answer
 }
 
 // Reserved says what is held.
 type Reserved struct {
-	Hold      ledger.Hold
+	Hold      ledger.Reservation
 	Remaining *int64 // the stock left; nil if it is not known
 	// Stored is the answer kept under the idempotency key; nil without a key. Replayed says that it is an earlier one's.
 	Stored   *idempotency.Answer
@@ -56,15 +56,15 @@ type Reserver interface {
 
 // newHold makes the reservation of a request, without its times. Its id names the store and the first product, by which
 // later requests find it.
-func (d Deps) newHold(req ReserveRequest) (ledger.Hold, error) {
+func (d Deps) newHold(req ReserveRequest) (ledger.Reservation, error) {
 	id, err := uuid.NewV7FromReader(unique{})
 	if err != nil {
-		return ledger.Hold{}, fmt.Errorf("stock: reservation id: %w", err)
+		return ledger.Reservation{}, fmt.Errorf("stock: reservation id: %w", err)
 	}
-	h := ledger.Hold{ID: fmt.Sprintf("%s-%d-%s", req.Store, req.Items[0].ProductID, id), Key: req.Key, Buyer: req.Buyer,
-		Mode: d.Orders.Mode, Replica: d.Orders.Replica}
+	h := ledger.Reservation{ID: fmt.Sprintf("%s-%d-%s", req.Store, req.Items[0].ProductID, id), Key: req.Key,
+		Buyer: req.Buyer, Mode: d.Orders.Mode, Replica: d.Orders.Replica}
 	for _, item := range req.Items {
-		h.Items = append(h.Items, ledger.HoldItem{ProductID: item.ProductID, Quantity: item.Quantity})
+		h.Items = append(h.Items, ledger.ReservationItem{ProductID: item.ProductID, Quantity: item.Quantity})
 	}
 	if len(req.Key) > 0 {
 		h.Fingerprint, err = idempotency.Fingerprint(struct {

@@ -26,10 +26,10 @@ var reserveUnit = Mode{
 var byRows = store.Way{Act: ledger.ReserveUnits, Take: takeRows, Give: giveRows}
 
 // takeRows writes the reservation on free rows.
-func takeRows(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, error) {
+func takeRows(tx *store.Tx, id string, item ledger.ReservationItem) (*int64, bool, error) {
 	ok, err := tx.TakeUnits(id, item)
 	return nil, ok, err
 }
 
 // giveRows makes them free again.
-func giveRows(tx *store.Tx, item ledger.HoldItem, ids ...string) { tx.GiveUnits(item, ids...) }
+func giveRows(tx *store.Tx, item ledger.ReservationItem, ids ...string) { tx.GiveUnits(item, ids...) }

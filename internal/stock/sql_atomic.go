@@ -85,7 +85,7 @@ func takeLimited(tx *store.Tx, req Request, unsupported error) (remaining []int6
 			switch err = shortage(err); {
 			case errors.Is(err, ErrSoldOut):
 				return nil, err, nil
-			case errors.Is(err, ErrHoldUnsupported): // it has rows per unit, or no counter
+			case errors.Is(err, ErrReservationUnsupported): // it has rows per unit, or no counter
 				return nil, nil, unsupported
 			case err == nil:
 				left = []int64{*n}

@@ -19,7 +19,7 @@ type LimitedRow struct {
 // ReadLimited locks the rows of some buyers and then that of the product, as holds do; nil = the product has no limit,
 // and nothing is locked.
 func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
-	p, err := t.holdProduct(product)
+	p, err := t.reservationProduct(product)
 	if err != nil || p.sold != ledger.PerBuyer {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 	if !errors.Is(err, ErrOtherWay) {
 		return nil, errors.Join(err, errOvertaken)
 	}
-	again, err := t.holdProduct(product)
+	again, err := t.reservationProduct(product)
 	if err == nil && (run != l.Run || again.run != run) {
 		err = errOvertaken
 	}

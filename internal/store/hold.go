@@ -22,8 +22,8 @@ import (
 
 // Answers about reservations that are no failures.
 var (
-	// ErrNoHold: there is no such reservation.
-	ErrNoHold = errors.New("store: no such reservation")
+	// ErrNoReservation: there is no such reservation.
+	ErrNoReservation = errors.New("store: no such reservation")
 	// ErrShort: there is too little stock; nothing is held. See [ledger.ShortError].
 	ErrShort = errors.New("store: too little stock")
 	// ErrLimit: the buyer would have more than he may; nothing is held.
@@ -32,8 +32,8 @@ var (
 	ErrPaymentReused = errors.New("store: the payment belongs to another reservation")
 	// ErrOtherWay: the product has a limit per buyer, a row per unit or a computed stock, and the mode cannot do that.
 	ErrOtherWay = errors.New("store: the product is sold in another way")
-	// ErrHoldsUnsupported: the product is sold in a way that a release would break.
-	ErrHoldsUnsupported = errors.New("store: the product takes no holds")
+	// ErrReservationUnsupported: the product is sold in a way that a release would break.
+	ErrReservationUnsupported = errors.New("store: the product takes no holds")
 )
 
 // errOvertaken says that somebody else changed the reservation between the read and the write: begin again.
@@ -45,9 +45,9 @@ type Way struct {
 	// Act is what it does to the product: Reserve, ReserveComputed or ReserveUnits.
 	Act ledger.Act
 	// Take takes the units of an item, if so many are free, and returns how many are left; nil = not known.
-	Take func(tx *Tx, reservation string, item ledger.HoldItem) (left *int64, ok bool, err error)
+	Take func(tx *Tx, reservation string, item ledger.ReservationItem) (left *int64, ok bool, err error)
 	// Give puts the units of ended reservations back; item has their sum. It may not have happened before COMMIT.
-	Give func(tx *Tx, item ledger.HoldItem, reservations ...string)
+	Give func(tx *Tx, item ledger.ReservationItem, reservations ...string)
 	// Trusting says that a change of the state begins with a plain read, and then writes without naming the state that it
 	// has read.
 	Trusting bool
@@ -60,22 +60,22 @@ func (s *SQL) HoldBy(way func(mode string) Way) { s.way = way }
 
 // onEnd is told of the reservations that this process ends.
 type onEnd struct {
-	f atomic.Pointer[func(ledger.Hold)]
+	f atomic.Pointer[func(ledger.Reservation)]
 }
 
 // OnEnd has f told of each reservation that this process has ended, by a request or a sweep: its mode, its state and
 // its items. f must not block.
-func (o *onEnd) OnEnd(f func(ledger.Hold)) { o.f.Store(&f) }
+func (o *onEnd) OnEnd(f func(ledger.Reservation)) { o.f.Store(&f) }
 
 // tell tells of a reservation that was in another state before.
-func (o *onEnd) tell(h ledger.Hold, was ledger.HoldState) {
+func (o *onEnd) tell(h ledger.Reservation, was ledger.ReservationState) {
 	if f := o.f.Load(); f != nil && h.State != was && h.State != ledger.Held {
 		(*f)(h)
 	}
 }
 
-// holdProduct is what a hold must know of a product.
-type holdProduct struct {
+// reservationProduct is what a hold must know of a product.
+type reservationProduct struct {
 	run, stock int64
 	sold       ledger.Sold
 	perBuyer   sql.NullInt64
@@ -85,13 +85,15 @@ type holdProduct struct {
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in
 // the runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
-func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Hold, left *int64, err error) {
+func (t *Tx) Reserve(
+	h ledger.Reservation, hold time.Duration, way Way,
+) (made ledger.Reservation, left *int64, err error) {
 	h.Items = slices.Clone(h.Items)
-	limits := make([]holdProduct, len(h.Items))
+	limits := make([]reservationProduct, len(h.Items))
 	for i := range h.Items {
 		limits[i], err = t.enter(&h.Items[i], way.Act)
 		if errors.Is(err, ErrSegmented) {
-			err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: h.Items[i].ProductID}
+			err = &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: h.Items[i].ProductID}
 		}
 		if err != nil {
 			return h, nil, err
@@ -108,7 +110,7 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 			return h, nil, err
 		}
 	}
-	t.insertHold(h) // sent with the take, so that one that counts what is held does not count it
+	t.insertReservation(h) // sent with the take, so that one that counts what is held does not count it
 	for _, item := range h.Items {
 		have, ok, err := way.Take(t, h.ID, item)
 		if err != nil {
@@ -128,7 +130,7 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 // TakeBy takes units for an order of a buyer in a mode's way, without a hold. It returns how many are left, nil = not
 // known, and the run that they were taken in, for [Tx.BoughtBy].
 func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, run int64, err error) {
-	item, act := ledger.HoldItem{ProductID: product, Quantity: quantity}, way.Act
+	item, act := ledger.ReservationItem{ProductID: product, Quantity: quantity}, way.Act
 	if act == ledger.Reserve {
 		act = ledger.Sell
 	}
@@ -151,7 +153,7 @@ func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left
 // locked.
 func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
 	if run == 0 {
-		p, err := t.holdProduct(product)
+		p, err := t.reservationProduct(product)
 		if err != nil {
 			return err
 		}
@@ -162,8 +164,8 @@ func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
 
 // enter reads a product for an act, and says on it how it is sold from now on. An item that has a run must be of the
 // product's.
-func (t *Tx) enter(item *ledger.HoldItem, act ledger.Act) (p holdProduct, err error) {
-	if p, err = t.holdProduct(item.ProductID); err != nil {
+func (t *Tx) enter(item *ledger.ReservationItem, act ledger.Act) (p reservationProduct, err error) {
+	if p, err = t.reservationProduct(item.ProductID); err != nil {
 		return p, err
 	}
 	if item.Run != 0 && item.Run != p.run {
@@ -175,7 +177,7 @@ func (t *Tx) enter(item *ledger.HoldItem, act ledger.Act) (p holdProduct, err er
 	case p.sold == ledger.InSegments:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
 	case !ok:
-		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+		return p, &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: item.ProductID}
 	case next == p.sold:
 		return p, nil
 	}
@@ -184,16 +186,16 @@ func (t *Tx) enter(item *ledger.HoldItem, act ledger.Act) (p holdProduct, err er
 	if err != nil || n > 0 {
 		return p, err
 	}
-	now, err := t.holdProduct(item.ProductID)
+	now, err := t.reservationProduct(item.ProductID)
 	if err == nil && now.run == p.run && now.sold == p.sold { // a unit was taken from the counter
-		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+		err = &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: item.ProductID}
 	}
 	return p, cmp.Or(err, errOvertaken)
 }
 
 // short says why a take failed: too little, or a run that has just ended, or units that are free and locked.
-func (t *Tx) short(item ledger.HoldItem, way Way) error {
-	p, err := t.holdProduct(item.ProductID)
+func (t *Tx) short(item ledger.ReservationItem, way Way) error {
+	p, err := t.reservationProduct(item.ProductID)
 	if err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (t *Tx) short(item ledger.HoldItem, way Way) error {
 }
 
 // freeOf counts the free units of a product that has no counter, by a plain read.
-func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
+func (t *Tx) freeOf(way Way, item ledger.ReservationItem) (n int64, err error) {
 	query := t.q.HoldFree
 	if way.Act == ledger.ReserveUnits {
 		query = t.q.UnitsFree
@@ -219,17 +221,17 @@ func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
 }
 
 // Free counts the units of a counted product that are neither held nor ordered.
-func (t *Tx) Free(item ledger.HoldItem) (int64, error) {
+func (t *Tx) Free(item ledger.ReservationItem) (int64, error) {
 	return t.freeOf(Way{Act: ledger.ReserveComputed}, item)
 }
 
-// TakeHold takes units from the counter if they are there, while the product is in the item's run.
-func (t *Tx) TakeHold(item ledger.HoldItem) (left int64, ok bool, err error) {
+// TakeReservation takes units from the counter if they are there, while the product is in the item's run.
+func (t *Tx) TakeReservation(item ledger.ReservationItem) (left int64, ok bool, err error) {
 	return t.take(t.q.HoldTake, item.Quantity, item.ProductID, item.Quantity, item.Run)
 }
 
 // GiveToRun puts units back into the run that they were taken in, at COMMIT.
-func (t *Tx) GiveToRun(item ledger.HoldItem) {
+func (t *Tx) GiveToRun(item ledger.ReservationItem) {
 	t.later(t.q.HoldGive, item.Quantity, item.ProductID, item.Run)
 }
 
@@ -256,7 +258,7 @@ func (p *unitPlaces) found(product, last int64, again bool) {
 }
 
 // TakeUnits gives free units to a reservation; ok is false if too few are free that nobody else has locked.
-func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err error) {
+func (t *Tx) TakeUnits(reservation string, item ledger.ReservationItem) (ok bool, err error) {
 	from := t.places.next(item.ProductID, item.Quantity)
 	ids, err := t.freeUnits(item, from)
 	again := err == nil && from > 0 && int64(len(ids)) < item.Quantity
@@ -272,16 +274,16 @@ func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err e
 }
 
 // freeUnits locks free units from a place on that nobody else has locked, at most as many as item wants.
-func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []int64, err error) {
+func (t *Tx) freeUnits(item ledger.ReservationItem, from int64) (ids []int64, err error) {
 	return allRows(t.ctx, t.conn, column[int64], t.q.UnitsTake, item.ProductID, item.Run, from, item.Quantity)
 }
 
 // GiveUnits frees the units of reservations, at COMMIT.
-func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) {
+func (t *Tx) GiveUnits(item ledger.ReservationItem, reservations ...string) {
 	t.later(list(t.q.UnitsGive, len(reservations)), append([]any{item.ProductID, item.Run}, anys(reservations)...)...)
 }
 
-func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
+func (t *Tx) reservationProduct(id int64) (p reservationProduct, err error) {
 	var segments int
 	row := t.conn.QueryRowContext(t.ctx, t.q.HoldProduct, id)
 	err = row.Scan(&p.run, &segments, &p.stock, &p.perBuyer, &p.late, &p.sold, &p.now)
@@ -292,7 +294,7 @@ func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
 	return p, statementError(err)
 }
 
-func (t *Tx) insertHold(h ledger.Hold) {
+func (t *Tx) insertReservation(h ledger.Reservation) {
 	t.later(t.q.HoldInsert, h.ID, nullBytes(h.Key), h.Mode, h.Replica, nullString(h.Buyer), h.State, h.ExpiresMicros,
 		h.Late, h.CreatedMicros, h.ChangedMicros)
 	for _, item := range h.Items {
@@ -302,7 +304,7 @@ func (t *Tx) insertHold(h ledger.Hold) {
 }
 
 // takeOfBuyer takes the units from the limit, if the product has one.
-func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) error {
+func (t *Tx) takeOfBuyer(buyer string, item ledger.ReservationItem, p reservationProduct) error {
 	if buyer == "" || !p.perBuyer.Valid {
 		return nil
 	}
@@ -329,25 +331,25 @@ func (t *Tx) now() (micros int64, err error) {
 }
 
 // note records a change of state for the judge, right after the statement that makes it.
-func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at int64) {
-	t.later(t.q.HoldEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
+func (t *Tx) note(h ledger.Reservation, was, now ledger.ReservationState, replica string, at int64) {
+	t.later(t.q.ReservationEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
 // move changes the state, if the reservation is still as it was read; otherwise the transaction fails: see the
 // statement hold_event. In a trusting way it does so whatever it is.
-func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) {
+func (t *Tx) move(h *lockedReservation, to ledger.ReservationState, replica string) {
 	if h.way.Trusting {
 		t.later(t.q.HoldSet, to, h.now, h.ID)
 	} else {
 		t.later(t.q.HoldMove, to, h.now, h.ID, h.State, h.ExpiresMicros)
 	}
-	t.note(h.Hold, h.State, to, replica, h.now)
+	t.note(h.Reservation, h.State, to, replica, h.now)
 	h.State, h.ChangedMicros = to, h.now
 }
 
 // release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then once
 // per product, in the order of the products.
-func (t *Tx) release(holds ...*lockedHold) error {
+func (t *Tx) release(holds ...*lockedReservation) error {
 	type place struct {
 		product, run int64
 		mode         string
@@ -380,7 +382,7 @@ func (t *Tx) release(holds ...*lockedHold) error {
 	}
 	for _, at := range places {
 		g := back[at]
-		item := ledger.HoldItem{ProductID: at.product, Run: at.run, Quantity: g.units}
+		item := ledger.ReservationItem{ProductID: at.product, Run: at.run, Quantity: g.units}
 		if g.way.Give == nil {
 			return unknownMode(at.mode)
 		}
@@ -394,15 +396,15 @@ func unknownMode(name string) error {
 	return fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, name)
 }
 
-// readHold reads a reservation by holdRead or holdLock, and after that its items and the time. Its State is
+// readReservation reads a reservation by holdRead or holdLock, and after that its items and the time. Its State is
 // what the row says.
-func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
+func (t *Tx) readReservation(query, id string) (h lockedReservation, err error) {
 	row := func(rows *sql.Rows) error {
 		return rows.Scan(&h.ID, &h.Key, &h.Mode, &h.Replica, &h.Buyer, &h.State, &h.ExpiresMicros, &h.ExtendedMicros,
 			&h.Late, &h.CreatedMicros, &h.ChangedMicros)
 	}
 	item := func(rows *sql.Rows) error {
-		var i ledger.HoldItem
+		var i ledger.ReservationItem
 		var run int64
 		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &h.now)
 		h.Items, h.gone = append(h.Items, i), h.gone || run != i.Run
@@ -414,7 +416,7 @@ func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
 		err = eachRow(t.ctx, t.conn, t.q.HoldItems, []any{id}, item)
 	}
 	if err == nil && h.ID == "" {
-		err = ErrNoHold
+		err = ErrNoReservation
 	}
 	return h, err
 }

@@ -10,18 +10,18 @@ import (
 	"lastitem/contract/ledger"
 )
 
-// lockedHold is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
-type lockedHold struct {
-	ledger.Hold
+// lockedReservation is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
+type lockedReservation struct {
+	ledger.Reservation
 	way   Way
-	now   int64            // the database's time after the lock
-	was   ledger.HoldState // when it was read
-	gone  bool             // an item is of a run that has ended
-	ended bool             // it was ended in this transaction, and its units are not given back yet
+	now   int64                   // the database's time after the lock
+	was   ledger.ReservationState // when it was read
+	gone  bool                    // an item is of a run that has ended
+	ended bool                    // it was ended in this transaction, and its units are not given back yet
 }
 
 // due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
-func (h *lockedHold) due() ledger.HoldState {
+func (h *lockedReservation) due() ledger.ReservationState {
 	switch {
 	case h.State == ledger.Held && h.gone:
 		return ledger.Void
@@ -32,13 +32,13 @@ func (h *lockedHold) due() ledger.HoldState {
 }
 
 // load reads a reservation, its items and the time, by holdRead or holdLock.
-func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
-	h, err = tx.readHold(query, id)
+func (s *SQL) load(tx *Tx, query, id string) (h lockedReservation, err error) {
+	h, err = tx.readReservation(query, id)
 	if h.way, h.was = s.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {
 		return h, err
 	}
 	var order string
-	err = tx.conn.QueryRowContext(tx.ctx, tx.q.HoldOrder, id).Scan(&order)
+	err = tx.conn.QueryRowContext(tx.ctx, tx.q.ReservationOrder, id).Scan(&order)
 	if errors.Is(err, sql.ErrNoRows) { // setting the stock has deleted it
 		err = nil
 	}
@@ -50,8 +50,8 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 
 // change runs body with a reservation. One that should not be held any more is ended first, and its units are given
 // back in the same transaction, after body.
-func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
-	var h lockedHold
+func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedReservation) error) error {
+	var h lockedReservation
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
 		if h, err = s.load(tx, tx.q.HoldLock, id); err != nil || h.way.Trusting {
 			return err
@@ -60,7 +60,7 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 	})
 	if err != nil || !h.way.Trusting {
 		if err == nil {
-			s.tell(h.Hold, h.was)
+			s.tell(h.Reservation, h.was)
 		}
 		return err
 	}
@@ -73,12 +73,12 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 		return err
 	}
 	if err = s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
-		s.tell(h.Hold, h.was)
+		s.tell(h.Reservation, h.was)
 	}
 	return err
 }
 
-func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedHold) error) error {
+func (t *Tx) changed(h *lockedReservation, replica string, body func(tx *Tx, h *lockedReservation) error) error {
 	to := h.due()
 	if h.ended = to != h.State; h.ended {
 		t.move(h, to, replica)
@@ -93,9 +93,9 @@ func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedH
 // refunded, unless the reservation expired, its product says rehold, and the units are free. A payment has one end,
 // whatever is repeated: its row is written in the transaction of the answer.
 func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) (err error) {
 		e = ledger.Ended{}
-		defer func() { e.Hold = h.Hold }()
+		defer func() { e.Reservation = h.Reservation }()
 		e.Refund = h.State != ledger.Held
 		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
 		tx.later(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
@@ -114,12 +114,12 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 		return err
 	})
 	if duplicate(err) { // likewise, for another reservation or at the same time
-		err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
-			e = ledger.Ended{Hold: h.Hold}
+		err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
+			e = ledger.Ended{Reservation: h.Reservation}
 			return tx.replay(&e, id, payment)
 		})
 	}
-	if errors.Is(err, ErrNoHold) {
+	if errors.Is(err, ErrNoReservation) {
 		e, err = s.refundUnknown(ctx, id, payment)
 	}
 	return e, err
@@ -129,7 +129,7 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 // an order: the row names no reservation. An earlier answer to the payment stands.
 func (s *SQL) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-		e = ledger.Ended{Hold: ledger.Hold{ID: id, State: ledger.Confirmed}}
+		e = ledger.Ended{Reservation: ledger.Reservation{ID: id, State: ledger.Confirmed}}
 		now, err := tx.now()
 		if err == nil {
 			err = tx.exec(tx.q.PaymentInsert, payment, "", "refund", nil, now)
@@ -143,7 +143,7 @@ func (s *SQL) refundUnknown(ctx context.Context, id string, payment []byte) (e l
 		return err
 	})
 	if err == nil && e.OrderID == "" {
-		err = ErrNoHold
+		err = ErrNoReservation
 	}
 	return e, err
 }
@@ -156,7 +156,7 @@ func orderOf(paid bool, order string) any {
 }
 
 // order makes the order of a reservation that may be confirmed, at COMMIT.
-func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) {
+func (t *Tx) order(h *lockedReservation, replica, order string, payment []byte) {
 	for _, item := range h.Items {
 		t.later(t.q.HoldOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
 			nullString(h.Buyer), h.ID)
@@ -169,7 +169,7 @@ func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) {
 
 // rehold takes the units of an expired reservation once more for a late payment, all or nothing; refund says that it
 // cannot. If it expired in this transaction, the units have not been given back yet, and stay where they are.
-func (t *Tx) rehold(h *lockedHold, order string, payment []byte) (refund bool, err error) {
+func (t *Tx) rehold(h *lockedReservation, order string, payment []byte) (refund bool, err error) {
 	if !h.ended {
 		if err := t.Savepoint(); err != nil {
 			return true, err
@@ -183,9 +183,9 @@ func (t *Tx) rehold(h *lockedHold, order string, payment []byte) (refund bool, e
 }
 
 // takeAgain takes the buyers' units and then the products'.
-func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
+func (t *Tx) takeAgain(h *lockedReservation) (ok bool, err error) {
 	for _, item := range h.Items {
-		p, err := t.holdProduct(item.ProductID)
+		p, err := t.reservationProduct(item.ProductID)
 		if err == nil && p.run == item.Run {
 			err = t.takeOfBuyer(h.Buyer, item, p)
 		}
@@ -217,9 +217,9 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 // Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was
 // before. A late payment does not revive what was cancelled after its deadline: it is refunded.
 func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
 		e = ledger.Ended{}
-		defer func() { e.Hold = h.Hold }()
+		defer func() { e.Reservation = h.Reservation }()
 		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			h.Late = ledger.LateRefund
 			tx.later(tx.q.HoldLate, h.Late, h.now, id)
@@ -236,25 +236,25 @@ func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, e
 // Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
 // changes nothing.
 func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
 		e = ledger.Ended{}
-		defer func() { e.Hold = h.Hold }()
+		defer func() { e.Reservation = h.Reservation }()
 		if h.State != ledger.Held || h.ExtendedMicros > 0 {
 			return nil
 		}
 		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
 		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros)
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
-		tx.note(h.Hold, ledger.Held, ledger.Held, replica, h.now)
+		tx.note(h.Reservation, ledger.Held, ledger.Held, replica, h.now)
 		return nil
 	})
 	return e, err
 }
 
-// ReadHold reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other request
-// does: the answer is written, and stays. A trusting mode only tells it.
-func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
-	var h lockedHold
+// ReadReservation reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other
+// request does: the answer is written, and stays. A trusting mode only tells it.
+func (s *SQL) ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error) {
+	var h lockedReservation
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
 		h, err = s.load(tx, tx.q.HoldRead, id)
 		return err
@@ -264,12 +264,12 @@ func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, er
 	case h.way.Trusting:
 		h.State = due
 	default:
-		err = s.change(ctx, id, replica, func(_ *Tx, now *lockedHold) error {
-			h.Hold = now.Hold
+		err = s.change(ctx, id, replica, func(_ *Tx, now *lockedReservation) error {
+			h.Reservation = now.Reservation
 			return nil
 		})
 	}
-	return h.Hold, err
+	return h.Reservation, err
 }
 
 // replay reads the end of a payment that was answered before.
@@ -298,7 +298,7 @@ func (s *SQL) Return(ctx context.Context, product int64, order string, restock b
 	err error) {
 	err = s.TripTx(ctx, func(tx *Tx) error {
 		var returned int64
-		item := ledger.HoldItem{ProductID: product}
+		item := ledger.ReservationItem{ProductID: product}
 		var buyer, reservation, mode string
 		err := tx.conn.QueryRowContext(ctx, tx.q.OrderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
 			&buyer, &reservation, &mode)
@@ -314,11 +314,11 @@ func (s *SQL) Return(ctx context.Context, product int64, order string, restock b
 	return quantity, restocked, err
 }
 
-func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, reservation, mode string,
+func (t *Tx) giveBack(way func(string) Way, item ledger.ReservationItem, order, buyer, reservation, mode string,
 	restock bool) error {
 	p, err := t.enter(&item, ledger.Return)
 	if errors.Is(err, ErrSegmented) {
-		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+		err = &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: item.ProductID}
 	}
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ type sweep struct {
 // swept is what became of the reservations that a transaction has locked.
 type swept struct {
 	due  []Due
-	left []*lockedHold // to be ended apart: their products are locked, or the transaction was refused
-	bad  error         // names those that cannot be ended
+	left []*lockedReservation // to be ended apart: their products are locked, or the transaction was refused
+	bad  error                // names those that cannot be ended
 }
 
 // Sweep ends overdue reservations after a place, atMost of them, and returns the place to go on from and how many it
@@ -122,7 +122,7 @@ func idsOf(due []Due) []any {
 // batch ends the overdue reservations that a query locks, in one transaction, and then stamps the expiries as certain.
 // With pass it leaves those whose products are locked.
 func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any) (b swept, err error) {
-	var all, ended, trusting []*lockedHold
+	var all, ended, trusting []*lockedReservation
 	err = w.TripTx(ctx, func(tx *Tx) (err error) {
 		b.due, err = allRows(tx.ctx, tx.conn, scanDue, query, args...)
 		if err == nil && len(b.due) > 0 {
@@ -144,10 +144,10 @@ func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any)
 		return b, err
 	}
 	for _, h := range ended {
-		w.tell(h.Hold, h.was)
+		w.tell(h.Reservation, h.was)
 	}
 	for _, h := range trusting {
-		b.bad = errors.Join(b.bad, w.change(ctx, h.ID, w.replica, func(*Tx, *lockedHold) error { return nil }))
+		b.bad = errors.Join(b.bad, w.change(ctx, h.ID, w.replica, func(*Tx, *lockedReservation) error { return nil }))
 	}
 	b.bad = errors.Join(b.bad, w.stamp(ctx, ended))
 	return b, nil
@@ -159,10 +159,10 @@ func (w *sweep) refused(err error) bool {
 }
 
 // read reads locked reservations with their items and the time.
-func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedHold, err error) {
+func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedReservation, err error) {
 	ids := idsOf(due)
 	err = eachRow(tx.ctx, tx.conn, list(w.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
-		h, i, run := lockedHold{was: ledger.Held}, ledger.HoldItem{}, int64(0)
+		h, i, run := lockedReservation{was: ledger.Held}, ledger.ReservationItem{}, int64(0)
 		err := rows.Scan(&h.ID, &h.Mode, &h.Buyer, &h.State, &h.ExpiresMicros, &i.ProductID, &i.Quantity, &i.Run, &run,
 			&h.now)
 		if n := len(holds); n == 0 || holds[n-1].ID != h.ID {
@@ -178,7 +178,7 @@ func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedHold, err error) {
 
 // endable returns the reservations that can be ended now, and those that a trusting mode ends in its own way. The error
 // names those whose mode is unknown here.
-func (w *sweep) endable(holds []*lockedHold) (can, trusting []*lockedHold, err error) {
+func (w *sweep) endable(holds []*lockedReservation) (can, trusting []*lockedReservation, err error) {
 	for _, h := range holds {
 		switch {
 		case h.due() == ledger.Held, w.busy[h.products()]:
@@ -194,7 +194,7 @@ func (w *sweep) endable(holds []*lockedHold) (can, trusting []*lockedHold, err e
 }
 
 // products names the products of a reservation.
-func (h *lockedHold) products() string {
+func (h *lockedReservation) products() string {
 	ids := make([]any, len(h.Items))
 	for i, item := range h.Items {
 		ids[i] = item.ProductID
@@ -204,7 +204,7 @@ func (h *lockedHold) products() string {
 
 // free divides reservations of several products into those whose product rows nobody has locked now, and the others.
 // The answer may be old at once: then the transaction waits.
-func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*lockedHold, err error) {
+func (w *sweep) free(ctx context.Context, holds []*lockedReservation) (free, locked []*lockedReservation, err error) {
 	at := map[int64]bool{} // whether a product is free
 	for _, h := range holds {
 		for _, i := range h.Items {
@@ -220,7 +220,7 @@ func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*
 		at[product] = true
 	}
 	for _, h := range holds {
-		if slices.ContainsFunc(h.Items, func(i ledger.HoldItem) bool { return !at[i.ProductID] }) {
+		if slices.ContainsFunc(h.Items, func(i ledger.ReservationItem) bool { return !at[i.ProductID] }) {
 			locked = append(locked, h)
 		} else {
 			free = append(free, h)
@@ -230,9 +230,9 @@ func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*
 }
 
 // endAll ends locked reservations, and gives their units back.
-func (t *Tx) endAll(holds []*lockedHold, replica string) error {
+func (t *Tx) endAll(holds []*lockedReservation, replica string) error {
 	var events []any
-	for _, to := range []ledger.HoldState{ledger.Expired, ledger.Void} {
+	for _, to := range []ledger.ReservationState{ledger.Expired, ledger.Void} {
 		var ids []any
 		var now int64
 		for _, h := range holds {
@@ -270,7 +270,7 @@ func (t *Tx) giveToBuyers(product, run int64, units map[string]int64) {
 }
 
 // stamp says that the expiries among ended reservations are certain by now: their COMMIT has returned.
-func (w *sweep) stamp(ctx context.Context, ended []*lockedHold) error {
+func (w *sweep) stamp(ctx context.Context, ended []*lockedReservation) error {
 	args := []any{int64(0)}
 	for _, h := range ended {
 		if h.State == ledger.Expired {
@@ -289,7 +289,7 @@ func (w *sweep) stamp(ctx context.Context, ended []*lockedHold) error {
 
 // apart ends reservations product by product, each in a transaction that waits for the product's row. A product whose
 // row stays locked is busy: the rest of this sweep does not wait for it again.
-func (w *sweep) apart(ctx context.Context, holds []*lockedHold) (err error) {
+func (w *sweep) apart(ctx context.Context, holds []*lockedReservation) (err error) {
 	of := map[string][]any{}
 	for _, h := range holds {
 		of[h.products()] = append(of[h.products()], h.ID)
@@ -346,50 +346,50 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 	return time.Duration(now-oldest) * time.Microsecond, nil
 }
 
-// PurgeHolds deletes the reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after the first time, the others after kept. One that has an order
-// stays as long as the order, and the end of a payment stays. It goes on until none is left, and uses the database for
-// at most half of the time.
-func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
+// PurgeReservations deletes the reservations that ended long ago: those that no payment came for and that no late
+// payment can revive after the first time, the others after kept. One that has an order stays as long as the order, and
+// the end of a payment stays. It goes on until none is left, and uses the database for at most half of the time.
+func (s *SQL) PurgeReservations(ctx context.Context, after, kept time.Duration) error {
 	var now int64
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
 		now, err = tx.now()
 		return err
 	})
-	for _, state := range []ledger.HoldState{ledger.Expired, ledger.Cancelled, ledger.Void, ledger.Confirmed} {
+	for _, state := range []ledger.ReservationState{ledger.Expired, ledger.Cancelled, ledger.Void, ledger.Confirmed} {
 		if err != nil {
 			return err
 		}
 		var place Due
 		_, err = inSteps(ctx, func() (_ int64, more bool, err error) {
-			place, more, err = s.purgeHolds(ctx, state, place, now-after.Microseconds(), now-kept.Microseconds())
+			place, more, err = s.purgeReservations(ctx, state, place, now-after.Microseconds(), now-kept.Microseconds())
 			return 0, more, err
 		})
 	}
 	return err
 }
 
-// purgeHolds deletes some of the reservations in a state after a place. A late payment that has just been committed has
-// changed its reservation, which then stays.
-func (s *SQL) purgeHolds(ctx context.Context, state ledger.HoldState, place Due, ago, longAgo int64) (next Due,
-	more bool, err error) {
+// purgeReservations deletes some of the reservations in a state after a place. A late payment that has just been
+// committed has changed its reservation, which then stays.
+func (s *SQL) purgeReservations(
+	ctx context.Context, state ledger.ReservationState, place Due, ago, longAgo int64,
+) (next Due, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
 	next = place
 	err = s.TripTx(ctx, func(tx *Tx) error {
 		ended, err := allRows(tx.ctx, tx.conn, scanDue, tx.q.HoldsEnded, state, ago, place.Micros, place.Micros, place.ID,
-			longAgo, ledger.HoldsPage)
+			longAgo, ledger.ReservationsPage)
 		if err != nil || len(ended) == 0 {
 			return err
 		}
-		next, more = ended[len(ended)-1], len(ended) == ledger.HoldsPage
+		next, more = ended[len(ended)-1], len(ended) == ledger.ReservationsPage
 		unchanged, err := allRows(tx.ctx, tx.conn, column[string], list(tx.q.HoldsUnchanged, len(ended)),
 			append([]any{ago}, idsOf(ended)...)...)
 		if err != nil || len(unchanged) == 0 {
 			return err
 		}
 		ids := anys(unchanged)
-		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeHolds} {
+		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeReservations} {
 			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil

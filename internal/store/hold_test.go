@@ -39,17 +39,17 @@ type holdsOn struct {
 // aWay holds by the counter.
 var aWay = store.Way{
 	Act: ledger.Reserve,
-	Take: func(tx *store.Tx, _ string, i ledger.HoldItem) (*int64, bool, error) {
-		left, ok, err := tx.TakeHold(i)
+	Take: func(tx *store.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
+		left, ok, err := tx.TakeReservation(i)
 		return &left, ok, err
 	},
-	Give: func(tx *store.Tx, i ledger.HoldItem, _ ...string) { tx.GiveToRun(i) },
+	Give: func(tx *store.Tx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
 }
 
 // hold holds units of product 1.
 func (h holdsOn) hold(id string, units int64) error {
 	return h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-		_, _, err := tx.Reserve(ledger.Hold{ID: id, Mode: "m", Replica: "r", Items: []ledger.HoldItem{
+		_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r", Items: []ledger.ReservationItem{
 			{ProductID: 1, Quantity: units}}}, time.Minute, aWay)
 		return err
 	})
@@ -62,9 +62,9 @@ func (h holdsOn) overdue(id string) {
 }
 
 // is checks stock and state, and that nothing is lost: stock + held + ordered = 5.
-func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
+func (h holdsOn) is(id string, state ledger.ReservationState, stock int64) {
 	h.Helper()
-	r, err := h.s.ReadHold(h.Context(), id, "r")
+	r, err := h.s.ReadReservation(h.Context(), id, "r")
 	testkit.Must(h.T, err)
 	var held, ordered int64
 	testkit.Must(h.T, h.s.DB().Raw(`SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r
@@ -115,7 +115,7 @@ func TestHoldArrows(t *testing.T) {
 		if _, err := h.s.Confirm(h.Context(), "a", "r", "o", []byte("p3")); !errors.Is(err, store.ErrPaymentReused) {
 			h.Errorf("a payment of another reservation: %v", err)
 		}
-		if _, err := h.s.Confirm(h.Context(), "none", "r", "o", []byte("p9")); !errors.Is(err, store.ErrNoHold) {
+		if _, err := h.s.Confirm(h.Context(), "none", "r", "o", []byte("p9")); !errors.Is(err, store.ErrNoReservation) {
 			h.Errorf("no reservation: %v", err)
 		}
 		h.is("c", ledger.Cancelled, 3)
@@ -199,11 +199,11 @@ func TestLatePaymentsAreLast(t *testing.T) {
 			}
 			_, err := h.s.Cancel(h.Context(), id, "r")
 			testkit.Must(h.T, err)
-			if e := h.confirm(id, id); !e.Refund || e.Hold.State != ledger.Expired {
+			if e := h.confirm(id, id); !e.Refund || e.Reservation.State != ledger.Expired {
 				h.Errorf("a payment after a cancel, swept %t = %+v, want a refund", swept, e)
 			}
 		}
-		testkit.Must(h.T, h.s.PurgeHolds(h.Context(), 0, 0))
+		testkit.Must(h.T, h.s.PurgeReservations(h.Context(), 0, 0))
 		testkit.Must(h.T, h.hold("after the purge", 1))
 		_, err := h.s.Confirm(h.Context(), "after the purge", "r", "o", []byte("c0"))
 		if !errors.Is(err, store.ErrPaymentReused) {
@@ -215,8 +215,9 @@ func TestLatePaymentsAreLast(t *testing.T) {
 			late(2, rules[1])
 			id := rules[0] + rules[1]
 			testkit.Must(h.T, h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-				_, _, err := tx.Reserve(ledger.Hold{ID: id, Mode: "m", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1},
-					{ProductID: 2, Quantity: 1}}}, time.Minute, aWay)
+				_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m",
+					Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1},
+						{ProductID: 2, Quantity: 1}}}, time.Minute, aWay)
 				return err
 			}))
 			h.overdue(id)
@@ -235,12 +236,14 @@ func TestHoldsExtendAndVoid(t *testing.T) {
 		first, err := h.s.Extend(h.Context(), "a", "r", time.Hour)
 		testkit.Must(h.T, err)
 		again, err := h.s.Extend(h.Context(), "a", "r", 3*time.Hour)
-		if err != nil || again.Hold.ExpiresMicros != first.Hold.ExpiresMicros || first.Hold.ExtendedMicros == 0 {
-			h.Errorf("extended to %d and %d, %v, want once", first.Hold.ExpiresMicros, again.Hold.ExpiresMicros, err)
+		if err != nil || again.Reservation.ExpiresMicros != first.Reservation.ExpiresMicros ||
+			first.Reservation.ExtendedMicros == 0 {
+			h.Errorf("extended to %d and %d, %v, want once", first.Reservation.ExpiresMicros, again.Reservation.ExpiresMicros,
+				err)
 		}
 		resetSQL(h.T, h.s, 1, 5, 0)
 		h.is("a", ledger.Void, 5)
-		if e := h.confirm("a", "p"); !e.Refund || e.Hold.State != ledger.Void {
+		if e := h.confirm("a", "p"); !e.Refund || e.Reservation.State != ledger.Void {
 			h.Errorf("confirm of a void hold = %+v, want a refund", e)
 		}
 		h.is("a", ledger.Void, 5)
@@ -273,7 +276,7 @@ func TestHoldsRace(t *testing.T) {
 				})
 			}
 			all.Wait()
-			r, err := h.s.ReadHold(h.Context(), id, "r")
+			r, err := h.s.ReadReservation(h.Context(), id, "r")
 			testkit.Must(h.T, err)
 			h.is(id, r.State, map[bool]int64{true: 0, false: 5}[r.State == ledger.Confirmed])
 		}
@@ -326,7 +329,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 		paid <- err
 	}()
 	<-paying.Reached()
-	go func() { purged <- h.s.PurgeHolds(t.Context(), time.Minute, time.Minute) }()
+	go func() { purged <- h.s.PurgeReservations(t.Context(), time.Minute, time.Minute) }()
 	testkit.Until(t, "the purge waits", func() bool {
 		var n int
 		testkit.Must(t, h.s.DB().Raw(`SELECT COUNT(*) FROM information_schema.processlist
@@ -345,7 +348,8 @@ func TestHoldsRefuse(t *testing.T) {
 		testkit.Must(h.T, h.s.Reset(h.Context(), 1, 5, ledger.Rules{PerBuyer: 1, Late: ledger.LateRehold}))
 		hold := func(id string) error {
 			return h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-				_, _, err := tx.Reserve(ledger.Hold{ID: id, Buyer: "ann", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1}}},
+				_, _, err := tx.Reserve(ledger.Reservation{ID: id, Buyer: "ann",
+					Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1}}},
 					time.Minute, aWay)
 				return err
 			})
@@ -365,7 +369,7 @@ func TestHoldsRefuse(t *testing.T) {
 		run, err := h.s.Run(h.Context(), 1)
 		testkit.Must(h.T, err)
 		testkit.Must(h.T, h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-			_, ok, err := tx.TakeHold(ledger.HoldItem{ProductID: 1, Run: run, Quantity: 1})
+			_, ok, err := tx.TakeReservation(ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1})
 			if ok {
 				h.Error("a hold has taken from the counter of a product that is counted")
 			}

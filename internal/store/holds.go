@@ -8,9 +8,9 @@ import (
 	"lastitem/contract/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them. The
-// first page, after "", has the counts of the same snapshot; the later ones have rows only.
-func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Holds, err error) {
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
+// them. The first page, after "", has the counts of the same snapshot; the later ones have rows only.
+func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Reservations, err error) {
 	if !plainASCII(after) {
 		return h, ErrPosition
 	}
@@ -18,7 +18,7 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 		if err := v.conn.QueryRowContext(v.ctx, v.q.Clock).Scan(&v.now); err != nil {
 			return statementError(err)
 		}
-		h = ledger.Holds{AsOfMicros: v.now, BuyerUnits: map[string]int64{}}
+		h = ledger.Reservations{AsOfMicros: v.now, BuyerUnits: map[string]int64{}}
 		if after == "" {
 			f, _, err := v.facts(product)
 			if err != nil {
@@ -39,15 +39,15 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 	return h, err
 }
 
-func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) error {
+func (v *sqlView) reservations(product int64, after string, h *ledger.Reservations) error {
 	var err error
-	h.Rows, err = allRows(v.ctx, v.conn, func(rows *sql.Rows, r *ledger.HoldRow) error {
-		item := ledger.HoldItem{ProductID: product, Run: h.Run}
+	h.Rows, err = allRows(v.ctx, v.conn, func(rows *sql.Rows, r *ledger.ReservationRow) error {
+		item := ledger.ReservationItem{ProductID: product, Run: h.Run}
 		err := rows.Scan(&r.ID, &r.Key, &r.Mode, &r.Replica, &r.Buyer, &r.State, &r.ExpiresMicros, &r.ExtendedMicros, &r.Late,
 			&r.CreatedMicros, &r.ChangedMicros, &item.Quantity)
-		r.Items = []ledger.HoldItem{item}
+		r.Items = []ledger.ReservationItem{item}
 		return err
-	}, v.q.HoldsPage, product, h.Run, after, ledger.HoldsPage)
+	}, v.q.ReservationsPage, product, h.Run, after, ledger.ReservationsPage)
 	if err == nil && after == "" {
 		err = eachRow(v.ctx, v.conn, v.q.BuyersOf, []any{product, h.Run}, func(rows *sql.Rows) error {
 			var buyer string
@@ -60,15 +60,15 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	if err != nil || len(h.Rows) == 0 {
 		return err
 	}
-	at, ids := map[string]*ledger.HoldRow{}, make([]any, len(h.Rows))
+	at, ids := map[string]*ledger.ReservationRow{}, make([]any, len(h.Rows))
 	for i := range h.Rows {
 		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
 	}
 	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), ids, func(rows *sql.Rows) error {
-		var e ledger.HoldEvent
-		err := rows.Scan(&e.HoldID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
+		var e ledger.ReservationEvent
+		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
 		if err == nil {
-			at[e.HoldID].Events = append(at[e.HoldID].Events, e)
+			at[e.ReservationID].Events = append(at[e.ReservationID].Events, e)
 		}
 		return err
 	})
@@ -77,9 +77,9 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	}
 	err = eachRow(v.ctx, v.conn, list(v.q.HoldPaymentsOf, len(ids)), ids, func(rows *sql.Rows) error {
 		var p ledger.Payment
-		err := rows.Scan(&p.HoldID, &p.ID, &p.OrderID, &p.Outcome, &p.AtMicros)
+		err := rows.Scan(&p.ReservationID, &p.ID, &p.OrderID, &p.Outcome, &p.AtMicros)
 		if err == nil {
-			at[p.HoldID].Payments = append(at[p.HoldID].Payments, p)
+			at[p.ReservationID].Payments = append(at[p.ReservationID].Payments, p)
 		}
 		return err
 	})
@@ -88,7 +88,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	}
 	args := append([]any{product}, ids...)
 	return eachRow(v.ctx, v.conn, list(v.q.HoldOrdersOf, len(ids)), args, func(rows *sql.Rows) error {
-		var o ledger.HoldOrder
+		var o ledger.ReservationOrder
 		var id string
 		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Buyer, &o.Quantity, &o.Returned, &o.Restocked)
 		if err == nil {

@@ -44,7 +44,7 @@ type Redis struct {
 	avoid    func(keys ...string) error
 	holding  sync.Map      // products whose reservations this process makes -> when it last said so
 	scanned  atomic.Int64  // when the last search for products with reservations began, in microseconds
-	closed   time.Duration // see KeepHolds
+	closed   time.Duration // see KeepReservations
 	pages    sync.Map      // by product: *orderPages
 	onEnd
 }
@@ -97,7 +97,7 @@ func parseCount(v string, product int64) (int64, error) {
 	case ledger.InSegments:
 		return 0, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	case ledger.Relatively:
-		return 0, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
+		return 0, &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: product}
 	case ledger.PerBuyer:
 		return 0, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
 	}

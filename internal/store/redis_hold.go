@@ -65,40 +65,40 @@ var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScri
 	holdScript("return")
 
 // week is how long a key belongs to the product that it first came for, and how long closed reservations are kept
-// unless KeepHolds says otherwise.
+// unless KeepReservations says otherwise.
 const week = 7 * 24 * time.Hour
 
-// KeepHolds sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment may still
-// become an order, instead of a week; others are kept for one hour, and those with an order as long as that. 0 = all
-// are kept until the stock is set. Call it before the first reservation.
-func (r *Redis) KeepHolds(d time.Duration) { r.closed = d }
+// KeepReservations sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment
+// may still become an order, instead of a week; others are kept for one hour, and those with an order as long as that.
+// 0 = all are kept until the stock is set. Call it before the first reservation.
+func (r *Redis) KeepReservations(d time.Duration) { r.closed = d }
 
-// keptHold is a reservation as Redis has it.
-type keptHold struct {
-	State    ledger.HoldState `json:"state"`
-	Expires  int64            `json:"expires_us,string"`
-	Extended int64            `json:"extended_us,string"`
-	Changed  int64            `json:"changed_us,string"`
-	OrderID  string           `json:"order_id"`
-	Events   string           `json:"events"` // a line each: was, now, deadline, time, replica
-	Late     string           `json:"late"`
-	Run      int64            `json:"run,string"`
-	Left     int64            `json:"left,string"` // in stock, after the hold
-	Created  int64            `json:"created_us,string"`
-	fixedHold
+// keptReservation is a reservation as Redis has it.
+type keptReservation struct {
+	State    ledger.ReservationState `json:"state"`
+	Expires  int64                   `json:"expires_us,string"`
+	Extended int64                   `json:"extended_us,string"`
+	Changed  int64                   `json:"changed_us,string"`
+	OrderID  string                  `json:"order_id"`
+	Events   string                  `json:"events"` // a line each: was, now, deadline, time, replica
+	Late     string                  `json:"late"`
+	Run      int64                   `json:"run,string"`
+	Left     int64                   `json:"left,string"` // in stock, after the hold
+	Created  int64                   `json:"created_us,string"`
+	fixedReservation
 }
 
-// fixedHold is the part of it that the process makes which holds.
-type fixedHold struct {
-	Quantity    int64     `json:"quantity,string"`
-	Key         []byte    `json:"key"`
-	Fingerprint []byte    `json:"fingerprint,omitempty"`
-	Replica     string    `json:"replica"`
-	Order       holdOrder `json:"order"`
+// fixedReservation is the part of it that the process makes which holds.
+type fixedReservation struct {
+	Quantity    int64            `json:"quantity,string"`
+	Key         []byte           `json:"key"`
+	Fingerprint []byte           `json:"fingerprint,omitempty"`
+	Replica     string           `json:"replica"`
+	Order       reservationOrder `json:"order"`
 }
 
-// holdOrder is what an order has from its reservation. The buyer comes last; see hold.lua.
-type holdOrder struct {
+// reservationOrder is what an order has from its reservation. The buyer comes last; see hold.lua.
+type reservationOrder struct {
 	ProductID     int64  `json:"product_id"`
 	Quantity      int64  `json:"quantity"`
 	Mode          string `json:"mode"`
@@ -106,7 +106,7 @@ type holdOrder struct {
 	Buyer         string `json:"buyer,omitempty"`
 }
 
-func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
+func decodeReservation(id, text string) (k keptReservation, h ledger.Reservation, err error) {
 	product, err := holdProductOf(id)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &k)
@@ -114,11 +114,11 @@ func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
 	if err != nil {
 		return k, h, fmt.Errorf("%w: redis: reservation %s: %w", ErrUnavailable, id, err)
 	}
-	return k, ledger.Hold{
+	return k, ledger.Reservation{
 		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Order.Mode, Replica: k.Replica, Buyer: k.Order.Buyer,
 		State: k.State, Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created,
 		ChangedMicros: k.Changed,
-		Items:         []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
+		Items:         []ledger.ReservationItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
 	}, nil
 }
 
@@ -128,7 +128,7 @@ func holdProductOf(id string) (int64, error) {
 	digits, _, more := strings.Cut(rest, "-")
 	product, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || !more || err != nil {
-		return 0, ErrNoHold
+		return 0, ErrNoReservation
 	}
 	return product, nil
 }
@@ -258,7 +258,8 @@ func textAt(list []any, i int) string {
 // left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
 // returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
 // [idempotency.ErrKeyReused]. More than one product is [ErrCrossSlot].
-func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) (made ledger.Hold, remaining int64,
+func (r *Redis) Reserve(ctx context.Context, h ledger.Reservation, hold time.Duration) (made ledger.Reservation,
+	remaining int64,
 	earlier bool, err error) {
 	if len(h.Items) != 1 {
 		return h, 0, false, fmt.Errorf("%w: a reservation in Redis holds one product", ErrCrossSlot)
@@ -282,26 +283,27 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	if err != nil {
 		return h, 0, false, err
 	}
-	return madeHold(h, list)
+	return madeReservation(h, list)
 }
 
-func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier bool, err error) {
+func madeReservation(h ledger.Reservation, list []any) (made ledger.Reservation, left int64, earlier bool, err error) {
 	item := h.Items[0]
 	switch list[0] {
 	case "made":
 		err := errors.Join(integer(list, 1, &h.CreatedMicros), integer(list, 2, &h.ExpiresMicros),
 			integer(list, 3, &item.Run), integer(list, 5, &left))
-		h.State, h.Late, h.ChangedMicros, h.Items = ledger.Held, textAt(list, 4), h.CreatedMicros, []ledger.HoldItem{item}
+		h.State, h.Late, h.ChangedMicros, h.Items = ledger.Held, textAt(list, 4), h.CreatedMicros,
+			[]ledger.ReservationItem{item}
 		return h, left, false, err
 	case "held", "earlier":
-		k, made, err := decodeHold(textAt(list, 1), textAt(list, 2))
+		k, made, err := decodeReservation(textAt(list, 1), textAt(list, 2))
 		if err == nil && !bytes.Equal(made.Fingerprint, h.Fingerprint) {
 			err = idempotency.ErrKeyReused
 		}
 		if err != nil {
 			return made, 0, false, err
 		}
-		first, err := holdEvents(made.ID, k.Events)
+		first, err := reservationEvents(made.ID, k.Events)
 		if err != nil {
 			return made, 0, false, err
 		}
@@ -311,7 +313,7 @@ func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier 
 	case "unknown":
 		return h, 0, false, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: item.ProductID}
 	case "segmented":
-		return h, 0, false, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+		return h, 0, false, &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: item.ProductID}
 	}
 	refused := &ledger.ShortError{Err: ErrShort, ProductID: item.ProductID, Requested: item.Quantity}
 	refused.Available, _ = strconv.ParseInt(textAt(list, 1), 10, 64)
@@ -321,8 +323,8 @@ func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier 
 	return h, 0, false, refused
 }
 
-// fixed renders a fixedHold, as the end of a keptHold.
-func fixed(h ledger.Hold, key string) []byte {
+// fixed renders a fixedReservation, as the end of a keptReservation.
+func fixed(h ledger.Reservation, key string) []byte {
 	item := h.Items[0]
 	b := strconv.AppendInt([]byte(`,"quantity":"`), item.Quantity, 10)
 	b = append(append(append(b, `","key":"`...), key...), `","fingerprint":"`...)
@@ -362,7 +364,7 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 		product: product, reused: ErrPaymentReused},
 		id, escaped(replica), payment, order, quote([]byte(`{"id":`), order), tail)
 	if errors.Is(err, errRefunded) {
-		if _, err = r.ReadHold(ctx, id, replica); err == nil {
+		if _, err = r.ReadReservation(ctx, id, replica); err == nil {
 			err = ErrPaymentReused
 		}
 	}
@@ -375,14 +377,14 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 	}
 	e.Refund, e.Replay = e.OrderID == "", list[0] == "replay" && e.OrderID != order
 	if list[0] == "replay" && textAt(list, 1) == "" { // the payment has outlived its reservation
-		e.Hold = ledger.Hold{ID: id, State: ledger.Confirmed}
+		e.Reservation = ledger.Reservation{ID: id, State: ledger.Confirmed}
 		if e.Refund {
-			return e, ErrNoHold
+			return e, ErrNoReservation
 		}
 		return e, nil
 	}
-	if e.Hold, err = r.endedHold(id, list, 3); err == nil && list[0] == "replay" && !e.Replay {
-		r.tell(e.Hold, ledger.Held) // the first answer was lost
+	if e.Reservation, err = r.endedReservation(id, list, 3); err == nil && list[0] == "replay" && !e.Replay {
+		r.tell(e.Reservation, ledger.Held) // the first answer was lost
 	}
 	return e, err
 }
@@ -390,40 +392,40 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 // Cancel is like [SQL.Cancel].
 func (r *Redis) Cancel(ctx context.Context, id, replica string) (ledger.Ended, error) {
 	h, err := r.end(ctx, cancelScript, id, escaped(replica))
-	return ledger.Ended{Hold: h}, err
+	return ledger.Ended{Reservation: h}, err
 }
 
 // Extend is like [SQL.Extend].
 func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error) {
 	h, err := r.end(ctx, extendScript, id, escaped(replica), hold.Microseconds())
-	return ledger.Ended{Hold: h}, err
+	return ledger.Ended{Reservation: h}, err
 }
 
-// ReadHold is like [SQL.ReadHold]; a held one of an earlier run is told as void.
-func (r *Redis) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
+// ReadReservation is like [SQL.ReadReservation]; a held one of an earlier run is told as void.
+func (r *Redis) ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error) {
 	return r.end(ctx, readScript, id, escaped(replica))
 }
 
-func (r *Redis) end(ctx context.Context, script *redis.Script, id string, args ...any) (ledger.Hold, error) {
+func (r *Redis) end(ctx context.Context, script *redis.Script, id string, args ...any) (ledger.Reservation, error) {
 	product, err := holdProductOf(id)
 	if err != nil {
-		return ledger.Hold{}, err
+		return ledger.Reservation{}, err
 	}
 	list, err := r.arrow(ctx, script, r.holdKeys(product), append([]any{id}, args...)...)
 	if err != nil {
-		return ledger.Hold{}, err
+		return ledger.Reservation{}, err
 	}
-	return r.endedHold(id, list, 2)
+	return r.endedReservation(id, list, 2)
 }
 
-// endedHold reads the answer of a script; its state before is at was, if the script may have ended it.
-func (r *Redis) endedHold(id string, list []any, was int) (ledger.Hold, error) {
+// endedReservation reads the answer of a script; its state before is at was, if the script may have ended it.
+func (r *Redis) endedReservation(id string, list []any, was int) (ledger.Reservation, error) {
 	if list[0] == "none" {
-		return ledger.Hold{}, ErrNoHold
+		return ledger.Reservation{}, ErrNoReservation
 	}
-	_, h, err := decodeHold(id, textAt(list, 1))
+	_, h, err := decodeReservation(id, textAt(list, 1))
 	if before := textAt(list, was); err == nil && before != "" {
-		r.tell(h, ledger.HoldState(before))
+		r.tell(h, ledger.ReservationState(before))
 	}
 	return h, err
 }

@@ -12,16 +12,16 @@ import (
 	"lastitem/contract/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with
-// the counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count
-// only if nothing has changed until the last one.
-func (r *Redis) Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error) {
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
+// them, with the counts of the same moment. It fails while the product is being sold: the rows come in many reads, and
+// they count only if nothing has changed until the last one.
+func (r *Redis) Reservations(ctx context.Context, product int64, after string) (ledger.Reservations, error) {
 	for range holdReads {
 		v, err := r.view(ctx, product, 0)
 		if err != nil {
-			return ledger.Holds{}, err
+			return ledger.Reservations{}, err
 		}
-		h, err := r.holdsOf(ctx, product, v, after)
+		h, err := r.reservationsOf(ctx, product, v, after)
 		if err != nil {
 			return h, err
 		}
@@ -35,16 +35,17 @@ func (r *Redis) Reservations(ctx context.Context, product int64, after string) (
 			return h, nil
 		}
 	}
-	return ledger.Holds{}, fmt.Errorf("%w: the reservations of product %d changed meanwhile", ErrUnavailable, product)
+	return ledger.Reservations{}, fmt.Errorf("%w: the reservations of product %d changed meanwhile", ErrUnavailable,
+		product)
 }
 
 // holdReads is how often Reservations tries.
 const holdReads = 3
 
-// holdsOf reads the rows of a snapshot.
-func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string) (ledger.Holds, error) {
+// reservationsOf reads the rows of a snapshot.
+func (r *Redis) reservationsOf(ctx context.Context, product int64, v view, after string) (ledger.Reservations, error) {
 	units, err := r.units(ctx, product, v)
-	h := ledger.Holds{
+	h := ledger.Reservations{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
 		BuyerUnits: map[string]int64{},
@@ -63,16 +64,16 @@ func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string
 		return h, err
 	}
 	ids := slices.Sorted(maps.Keys(texts))
-	at := map[string]*ledger.HoldRow{}
-	h.Rows = make([]ledger.HoldRow, min(len(ids), ledger.HoldsPage))
+	at := map[string]*ledger.ReservationRow{}
+	h.Rows = make([]ledger.ReservationRow, min(len(ids), ledger.ReservationsPage))
 	for i := range h.Rows {
 		id := ids[i]
-		k, hold, err := decodeHold(id, texts[id])
+		k, hold, err := decodeReservation(id, texts[id])
 		if err != nil {
 			return h, err
 		}
-		h.Rows[i], at[id] = ledger.HoldRow{Hold: hold}, &h.Rows[i]
-		if h.Rows[i].Events, err = holdEvents(id, k.Events); err != nil {
+		h.Rows[i], at[id] = ledger.ReservationRow{Reservation: hold}, &h.Rows[i]
+		if h.Rows[i].Events, err = reservationEvents(id, k.Events); err != nil {
 			return h, err
 		}
 	}
@@ -88,9 +89,9 @@ func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string
 	})
 }
 
-// holdEvents parses what hold.lua notes.
-func holdEvents(id, text string) ([]ledger.HoldEvent, error) {
-	var events []ledger.HoldEvent
+// reservationEvents parses what hold.lua notes.
+func reservationEvents(id, text string) ([]ledger.ReservationEvent, error) {
+	var events []ledger.ReservationEvent
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(parts) < 5 {
@@ -101,7 +102,8 @@ func holdEvents(id, text string) ([]ledger.HoldEvent, error) {
 		if err1 != nil || err2 != nil {
 			return nil, fmt.Errorf("%w: redis: reservation %s: event %q", ErrUnavailable, id, line)
 		}
-		e := ledger.HoldEvent{HoldID: id, Was: ledger.HoldState(parts[0]), Now: ledger.HoldState(parts[1]),
+		e := ledger.ReservationEvent{ReservationID: id, Was: ledger.ReservationState(parts[0]),
+			Now:            ledger.ReservationState(parts[1]),
 			DeadlineMicros: deadline, AtMicros: at, Replica: parts[4]}
 		if e.Now == ledger.Expired {
 			e.CommittedMicros = at // nothing comes between a script's TIME and its writes
@@ -115,7 +117,7 @@ func holdEvents(id, text string) ([]ledger.HoldEvent, error) {
 }
 
 // paid adds the payments to rows.
-func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger.HoldRow) error {
+func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger.ReservationRow) error {
 	seen := map[string]bool{} // HSCAN may return a field twice
 	err := r.fields(ctx, product, "run-payments", func(payment, text string) (err error) {
 		parts := strings.Split(text, " ")
@@ -127,7 +129,7 @@ func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger
 			return nil
 		}
 		seen[payment] = true
-		p := ledger.Payment{ID: []byte(payment), HoldID: row.ID, OrderID: parts[1]}
+		p := ledger.Payment{ID: []byte(payment), ReservationID: row.ID, OrderID: parts[1]}
 		p.AtMicros, err = strconv.ParseInt(parts[2], 10, 64)
 		row.Payments = append(row.Payments, p)
 		return err
@@ -139,7 +141,7 @@ func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger
 }
 
 // ordered adds the orders to rows, and what became of them.
-func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[string]*ledger.HoldRow) error {
+func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[string]*ledger.ReservationRow) error {
 	returned := map[string]string{}
 	err := r.fields(ctx, product, "returned", func(id, text string) error { returned[id] = text; return nil })
 	if err != nil {
@@ -156,7 +158,7 @@ func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[str
 			}
 			if row := rows[o.ReservationID]; row != nil {
 				back, there := returned[o.ID]
-				row.Orders = append(row.Orders, ledger.HoldOrder{ID: o.ID, Payment: string(o.Key), Buyer: o.Buyer,
+				row.Orders = append(row.Orders, ledger.ReservationOrder{ID: o.ID, Payment: string(o.Key), Buyer: o.Buyer,
 					Quantity: o.Quantity, Returned: there, Restocked: strings.HasSuffix(back, " 1")})
 			}
 		}

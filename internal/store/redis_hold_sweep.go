@@ -60,8 +60,8 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 		}
 		modes, _ := list[2].([]any)
 		for i := range modes {
-			r.tell(ledger.Hold{Mode: textAt(modes, i), State: ledger.Expired,
-				Items: []ledger.HoldItem{{ProductID: product}}}, ledger.Held)
+			r.tell(ledger.Reservation{Mode: textAt(modes, i), State: ledger.Expired,
+				Items: []ledger.ReservationItem{{ProductID: product}}}, ledger.Held)
 		}
 		for _, id := range list[3:] {
 			err = errors.Join(err, fmt.Errorf("%w: redis: reservation %v of product %d", ErrUnavailable, id, product))
@@ -96,7 +96,7 @@ func (r *Redis) Overdue(ctx context.Context) (longest time.Duration, err error) 
 func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()
 	if now-last >= scanEvery.Microseconds() && r.scanned.CompareAndSwap(last, now) {
-		if err = r.scanHolds(ctx); err != nil {
+		if err = r.scanReservations(ctx); err != nil {
 			r.scanned.Store(last)
 		}
 	}
@@ -124,8 +124,8 @@ func (r *Redis) announced(ctx context.Context) (products []int64, err error) {
 	return slices.Sorted(maps.Keys(found)), err
 }
 
-// scanHolds finds products with reservations by their keys.
-func (r *Redis) scanHolds(ctx context.Context) error {
+// scanReservations finds products with reservations by their keys.
+func (r *Redis) scanReservations(ctx context.Context) error {
 	return r.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
 		_, err := r.scan(ctx, server, "due", func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
 		return err
@@ -148,7 +148,7 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 		}
 		switch units, put, ok := strings.Cut(textAt(list, 0), " "); {
 		case units == "segmented":
-			return 0, false, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
+			return 0, false, &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: product}
 		case ok:
 			quantity, err = strconv.ParseInt(units, 10, 64)
 			return quantity, put == "1", err

@@ -38,9 +38,9 @@ func (h redisHolds) reset(rules ledger.Rules) {
 }
 
 // aHold is a reservation of product 1. Its key is the name, unless that has a '-', and its buyer the name up to a '/'.
-func (h redisHolds) aHold(name string, units int64) ledger.Hold {
-	item := ledger.HoldItem{ProductID: 1, Quantity: units}
-	made := ledger.Hold{ID: h.id(name), Mode: "m", Replica: "r 1", Items: []ledger.HoldItem{item}}
+func (h redisHolds) aHold(name string, units int64) ledger.Reservation {
+	item := ledger.ReservationItem{ProductID: 1, Quantity: units}
+	made := ledger.Reservation{ID: h.id(name), Mode: "m", Replica: "r 1", Items: []ledger.ReservationItem{item}}
 	if !strings.Contains(name, "-") {
 		made.Key, made.Fingerprint = []byte("\xff"+name), fmt.Append(nil, name, units)
 	}
@@ -71,21 +71,21 @@ func (h redisHolds) do(move string) string {
 		order := map[string]string{"confirm": "o", "repeat": "another "}[verb] + f[2]
 		e, err := h.r.Confirm(h.Context(), h.id(name), replica, order, []byte(h.space+f[2]))
 		refund, replay := map[bool]string{true: "refund"}[e.Refund], map[bool]string{true: "replay"}[e.Replay]
-		return told(err, e.Hold.State, e.OrderID, refund, replay)
+		return told(err, e.Reservation.State, e.OrderID, refund, replay)
 	case "cancel":
 		e, err := h.r.Cancel(h.Context(), h.id(name), replica)
-		return told(err, e.Hold.State)
+		return told(err, e.Reservation.State)
 	case "extend":
 		until, err := time.ParseDuration(f[2])
 		testkit.Must(h.TB, err)
 		e, err := h.r.Extend(h.Context(), h.id(name), replica, until)
-		by := time.Duration(e.Hold.ExpiresMicros-e.Hold.ExtendedMicros) * time.Microsecond
-		return told(err, e.Hold.State, map[bool]string{true: fmt.Sprint("by ", by)}[e.Hold.ExtendedMicros > 0])
+		by := time.Duration(e.Reservation.ExpiresMicros-e.Reservation.ExtendedMicros) * time.Microsecond
+		return told(err, e.Reservation.State, map[bool]string{true: fmt.Sprint("by ", by)}[e.Reservation.ExtendedMicros > 0])
 	case "late":
 		time.Sleep(25 * time.Millisecond) // to read it would end it
 		return ""
 	case "read":
-		read, err := h.r.ReadHold(h.Context(), h.id(name), replica)
+		read, err := h.r.ReadReservation(h.Context(), h.id(name), replica)
 		return told(err, read.State)
 	case "sweep":
 		n, err := h.r.Sweep(h.Context(), 100, replica)
@@ -107,10 +107,11 @@ func (h redisHolds) do(move string) string {
 }
 
 // told renders an outcome.
-func told(err error, state ledger.HoldState, more ...string) string {
+func told(err error, state ledger.ReservationState, more ...string) string {
 	for name, known := range map[string]error{
-		"no hold": store.ErrNoHold, "no order": store.ErrNoOrder, "payment reused": store.ErrPaymentReused,
-		"key reused": idempotency.ErrKeyReused, "unknown": store.ErrUnknownProduct, "segmented": store.ErrHoldsUnsupported,
+		"no hold": store.ErrNoReservation, "no order": store.ErrNoOrder, "payment reused": store.ErrPaymentReused,
+		"key reused": idempotency.ErrKeyReused, "unknown": store.ErrUnknownProduct,
+		"segmented": store.ErrReservationUnsupported,
 	} {
 		if errors.Is(err, known) {
 			return name
@@ -128,7 +129,7 @@ func told(err error, state ledger.HoldState, more ...string) string {
 }
 
 // sound checks that no unit is lost or made, and that the rows say the same as the counts.
-func (h redisHolds) sound(when string) ledger.Holds {
+func (h redisHolds) sound(when string) ledger.Reservations {
 	h.Helper()
 	s, err := h.r.Reservations(h.Context(), 1, "")
 	testkit.Must(h.TB, err)
@@ -139,7 +140,7 @@ func (h redisHolds) sound(when string) ledger.Holds {
 	var held int64
 	buyers := map[string]int64{}
 	for _, r := range s.Rows {
-		was := ledger.HoldState("")
+		was := ledger.ReservationState("")
 		for _, e := range r.Events {
 			if e.Was != was || e.AtMicros < r.CreatedMicros || (e.Now == ledger.Expired) != (e.CommittedMicros > 0) {
 				h.Errorf("%s: %s has the events %+v", when, r.ID, r.Events)
@@ -160,7 +161,7 @@ func (h redisHolds) sound(when string) ledger.Holds {
 		if r.State == ledger.Held {
 			held += q
 		}
-		back := slices.ContainsFunc(r.Orders, func(o ledger.HoldOrder) bool { return o.Returned })
+		back := slices.ContainsFunc(r.Orders, func(o ledger.ReservationOrder) bool { return o.Returned })
 		if s.PerBuyer > 0 && r.Buyer != "" && (r.State == ledger.Held || r.State == ledger.Confirmed) && !back {
 			buyers[r.Buyer] += q
 		}
@@ -391,9 +392,9 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 		if diff := cmp.Diff(want, o); diff != "" || time.Since(time.UnixMicro(at)).Abs() > time.Hour {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		hold := func(h ledger.Hold) error { _, _, _, err := r.Reserve(t.Context(), h, time.Minute); return err }
+		hold := func(h ledger.Reservation) error { _, _, _, err := r.Reserve(t.Context(), h, time.Minute); return err }
 		cart, foreign, unknown := h.aHold("cart", 1), h.aHold("x", 1), h.aHold("y", 1)
-		cart.Items = append(cart.Items, ledger.HoldItem{ProductID: 2, Quantity: 1})
+		cart.Items = append(cart.Items, ledger.ReservationItem{ProductID: 2, Quantity: 1})
 		foreign.Items[0].ProductID = 2
 		unknown.ID, unknown.Items[0].ProductID = "redis-77-y", 77
 		if err := hold(cart); !errors.Is(err, store.ErrCrossSlot) {
@@ -406,8 +407,8 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 			t.Errorf("an unknown product = %v", err)
 		}
 		for _, id := range []string{"sql-1-a", "redis-1", "redis-x-a", "redis-77-a", ""} {
-			if _, err := r.ReadHold(t.Context(), id, "r"); !errors.Is(err, store.ErrNoHold) {
-				t.Errorf("ReadHold(%q) = %v, want ErrNoHold", id, err)
+			if _, err := r.ReadReservation(t.Context(), id, "r"); !errors.Is(err, store.ErrNoReservation) {
+				t.Errorf("ReadReservation(%q) = %v, want ErrNoReservation", id, err)
 			}
 		}
 		all := h.sound("pages")

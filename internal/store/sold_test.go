@@ -66,7 +66,7 @@ func (c counter) every(t *testing.T) {
 			testkit.Is(t, sold, was, "how it is sold at first")
 			err := do(product)
 			refused := errors.Is(err, store.ErrSegmented) || errors.Is(err, store.ErrOtherWay) ||
-				errors.Is(err, store.ErrHoldsUnsupported)
+				errors.Is(err, store.ErrReservationUnsupported)
 			next, ok := was.After(cmp.Or(map[ledger.Act]ledger.Act{fenced: ledger.Overwrite}[act], act))
 			if refused == ok || err != nil && !refused {
 				t.Errorf("sold %q: %s = %v, want it allowed: %t", was, act, err, ok)
@@ -147,12 +147,12 @@ var sqlActs = map[ledger.Act]func(tx *store.Tx, product int64) error{
 	},
 	ledger.Reserve: reserves(aWay),
 	ledger.ReserveComputed: reserves(store.Way{Act: ledger.ReserveComputed,
-		Take: func(tx *store.Tx, _ string, i ledger.HoldItem) (*int64, bool, error) {
+		Take: func(tx *store.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
 			free, err := tx.Free(i)
 			return nil, free >= i.Quantity, err
 		}}),
 	ledger.ReserveUnits: reserves(store.Way{Act: ledger.ReserveUnits,
-		Take: func(tx *store.Tx, id string, i ledger.HoldItem) (*int64, bool, error) {
+		Take: func(tx *store.Tx, id string, i ledger.ReservationItem) (*int64, bool, error) {
 			ok, err := tx.TakeUnits(id, i)
 			return nil, ok, err
 		}}),
@@ -177,8 +177,9 @@ func computed(write func(*store.Tx, int64, store.Row) (bool, error)) func(*store
 func reserves(way store.Way) func(*store.Tx, int64) error {
 	return func(tx *store.Tx, product int64) error {
 		id := fmt.Sprint(way.Act, product, time.Now().UnixNano())
-		_, _, err := tx.Reserve(ledger.Hold{ID: id, Mode: "m", Replica: "r", Buyer: "ann", Items: []ledger.HoldItem{
-			{ProductID: product, Quantity: 1}}}, time.Minute, way)
+		_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r", Buyer: "ann",
+			Items: []ledger.ReservationItem{
+				{ProductID: product, Quantity: 1}}}, time.Minute, way)
 		return err
 	}
 }
@@ -205,8 +206,8 @@ func TestRedisActsOnProducts(t *testing.T) {
 					return err
 				},
 				ledger.Reserve: func(product int64) error {
-					h := ledger.Hold{ID: fmt.Sprint("redis-", product, "-", time.Now().UnixNano()), Mode: "m", Replica: "r",
-						Items: []ledger.HoldItem{{ProductID: product, Quantity: 1}}}
+					h := ledger.Reservation{ID: fmt.Sprint("redis-", product, "-", time.Now().UnixNano()), Mode: "m", Replica: "r",
+						Items: []ledger.ReservationItem{{ProductID: product, Quantity: 1}}}
 					_, _, _, err := r.Reserve(t.Context(), h, time.Minute)
 					return err
 				},

@@ -51,7 +51,7 @@ func startSweeping(t *testing.T) sweeping {
 // listen counts the ends that a process tells of. It knows one mode.
 func (h sweeping) listen(s *store.SQL) {
 	s.HoldBy(func(mode string) store.Way { return map[string]store.Way{"m": aWay}[mode] })
-	s.OnEnd(func(ledger.Hold) { h.told.Add(1) })
+	s.OnEnd(func(ledger.Reservation) { h.told.Add(1) })
 }
 
 func (h sweeping) exec(statement string) {
@@ -228,7 +228,7 @@ func diskFull(what string) hindrance {
 }
 
 // fill makes reservations of some products, a unit each, of two buyers, that are due so long ago; negative = in future.
-func (h holdsOn) fill(name string, n, products int, state ledger.HoldState, ago time.Duration) {
+func (h holdsOn) fill(name string, n, products int, state ledger.ReservationState, ago time.Duration) {
 	h.Helper()
 	at := time.Now().Add(-ago).UnixMicro()
 	for from := 0; from < n; {
@@ -345,7 +345,7 @@ func TestSweepIsCheap(t *testing.T) {
 	begun = time.Now()
 	page, err := h.s.Reservations(t.Context(), 1, "")
 	t.Logf("first page of the reservations: %s", time.Since(begun).Round(time.Millisecond))
-	if rows := min(ledger.HoldsPage, 11*n/10/products); err != nil || page.Held != int64(n/10/products) ||
+	if rows := min(ledger.ReservationsPage, 11*n/10/products); err != nil || page.Held != int64(n/10/products) ||
 		page.Overdue != 0 || len(page.Rows) != rows {
 		t.Errorf("Reservations() = %d held, %d overdue, %d rows, %v", page.Held, page.Overdue, len(page.Rows), err)
 	}
@@ -353,7 +353,7 @@ func TestSweepIsCheap(t *testing.T) {
 	testkit.Must(t, h.s.Scan(t.Context(), 1, func(*ledger.Snapshot) error { return nil }))
 	t.Logf("an audit has its counts after %s", time.Since(begun).Round(time.Millisecond))
 	begun = time.Now()
-	testkit.Must(t, h.s.PurgeHolds(t.Context(), 0, time.Minute))
+	testkit.Must(t, h.s.PurgeReservations(t.Context(), 0, time.Minute))
 	rate("purged", begun, n)
 	if rows := h.count("SELECT COUNT(*) FROM reservation"); rows != n/10 {
 		t.Errorf("%d reservations are left after a purge, want %d", rows, n/10)
@@ -365,9 +365,9 @@ func TestPurgeFollowsTheLoad(t *testing.T) {
 	t.Parallel()
 	h := holdsOn{t, openSQL(t, testenv.SQLite(t))}
 	resetSQL(t, h.s, 1, 0, 0)
-	h.fill("old", 2*ledger.HoldsPage+7, 1, ledger.Expired, 2*time.Hour)
+	h.fill("old", 2*ledger.ReservationsPage+7, 1, ledger.Expired, 2*time.Hour)
 	h.fill("new", 9, 1, ledger.Expired, time.Minute)
-	testkit.Must(t, h.s.PurgeHolds(t.Context(), time.Hour, 2*time.Hour))
+	testkit.Must(t, h.s.PurgeReservations(t.Context(), time.Hour, 2*time.Hour))
 	rows, items := h.count("SELECT COUNT(*) FROM reservation"), h.count("SELECT COUNT(*) FROM reservation_item")
 	if rows != 9 || items != 9 {
 		t.Errorf("%d reservations and %d items are left, want 9", rows, items)

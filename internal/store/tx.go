@@ -39,7 +39,7 @@ func (t *Tx) Read(product int64) (Row, error) {
 }
 
 // Set writes the count absolutely, whatever it is now; but not over units that may come back, see
-// [ErrHoldsUnsupported].
+// [ErrReservationUnsupported].
 func (t *Tx) Set(product, stock int64) error {
 	n, err := t.affected(t.q.Set, stock, product)
 	if err == nil && n == 0 {
@@ -48,11 +48,11 @@ func (t *Tx) Set(product, stock int64) error {
 	return err
 }
 
-// RefuseHeld is [ErrHoldsUnsupported] if units of the product were held.
+// RefuseHeld is [ErrReservationUnsupported] if units of the product were held.
 func (t *Tx) RefuseHeld(product int64) error {
-	p, err := t.holdProduct(product)
+	p, err := t.reservationProduct(product)
 	if _, ok := p.sold.After(ledger.Overwrite); err == nil && !ok {
-		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
+		err = &ledger.ProductError{Err: ErrReservationUnsupported, ProductID: product}
 	}
 	return err
 }

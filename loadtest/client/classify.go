@@ -35,7 +35,8 @@ const (
 // Classify reads an answer to a request of a kind ("" = a deduction): read reads the reply, if there is one. A
 // connection that was never made is a refusal too; after anything else that does not say so, the request may have been
 // executed.
-func Classify(a *Answer, kind judge.HoldKind, read func(judge.HoldKind, target.Reply) target.Answer) (target.Answer,
+func Classify(a *Answer, kind judge.ReservationKind, read func(judge.ReservationKind,
+	target.Reply) target.Answer) (target.Answer,
 	Kind) {
 	if a.Err != "" {
 		lost := target.Answer{Outcome: judge.Unknown, Again: true, Code: api.Code(a.Err), Replica: a.Replica}

@@ -114,7 +114,7 @@ func TestClassify(t *testing.T) {
 	}
 	for outcome, want := range map[judge.Outcome]Kind{judge.OK: Accepted, judge.Refused: Refused, judge.Declined: Refused,
 		judge.Unknown: Failed} {
-		read := func(judge.HoldKind, target.Reply) target.Answer { return target.Answer{Outcome: outcome} }
+		read := func(judge.ReservationKind, target.Reply) target.Answer { return target.Answer{Outcome: outcome} }
 		if said, kind := Classify(&Answer{Sent: true}, "", read); said.Outcome != outcome || kind != want {
 			t.Errorf("%s is read as %s, %s", outcome, said.Outcome, kind)
 		}

@@ -201,7 +201,7 @@ func (what Comparing) run(ctx context.Context, j job, insist int,
 	for try := 2; err == nil && ctx.Err() == nil && (try <= 1+insist && showedNothing(last) ||
 		try <= 1+j.plan.Insist && wasVacuous(last)); try++ {
 		if wasVacuous(last) && last.Holds != nil {
-			j.plan = j.plan.More(last.Holds.Latency[judge.Reserve].P90, last.Plan.Holding.For)
+			j.plan = j.plan.More(last.Holds.Latency[judge.Reserve].P90, last.Plan.Reserving.For)
 		}
 		last, err = what.Run(ctx, j.mode, j.plan, progress)
 		if err != nil && last.Sent == 0 {

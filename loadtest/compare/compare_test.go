@@ -258,9 +258,9 @@ func TestCompareLengthensHolds(t *testing.T) {
 	plans[0].Insist = 2
 	var held []time.Duration
 	run := func(_ context.Context, m api.Mode, p plan.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
-		held = append(held, p.Holding.For)
+		held = append(held, p.Reserving.For)
 		r := resulttest.Vacuous(m.Name)
-		r.Plan, r.Holds = p, &loadtest.HoldFigures{Latency: map[judge.HoldKind]loadtest.Latency{
+		r.Plan, r.Holds = p, &loadtest.ReservationFigures{Latency: map[judge.ReservationKind]loadtest.Latency{
 			judge.Reserve: {P90: 150 * time.Millisecond}}}
 		return r, nil
 	}
@@ -322,7 +322,7 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 		want bool
 	}{{mode, reserve, true}, {mode, plan.Plan{}, false}, {other, reserve, false}, {other, plan.Plan{}, true}} {
 		if err := plan.Fits(tt.mode, tt.plan); (err == nil) != tt.want {
-			t.Errorf("%s, reserving %v: %v, want fit %v", tt.mode.Name, tt.plan.Holding.On(), err, tt.want)
+			t.Errorf("%s, reserving %v: %v, want fit %v", tt.mode.Name, tt.plan.Reserving.On(), err, tt.want)
 		}
 	}
 	var ran []string

@@ -49,14 +49,14 @@ type Summary struct {
 	Leaked      int64 `json:"leaked"`
 	// Answers of the worst repetition: sold out; refused because of a lock or a rival; outcome unknown. Others counts the
 	// remaining answers by code.
-	Sent    int                   `json:"sent"`
-	Failed  int64                 `json:"failed"`
-	SoldOut int                   `json:"sold_out"`
-	Busy    int                   `json:"busy"`
-	Unknown int                   `json:"unknown"`
-	Others  map[string]int        `json:"other_answers,omitempty"`
-	Served  map[string]int        `json:"served"`
-	Holds   *loadtest.HoldFigures `json:"holds,omitempty"` // as in [loadtest.Result]
+	Sent    int                          `json:"sent"`
+	Failed  int64                        `json:"failed"`
+	SoldOut int                          `json:"sold_out"`
+	Busy    int                          `json:"busy"`
+	Unknown int                          `json:"unknown"`
+	Others  map[string]int               `json:"other_answers,omitempty"`
+	Served  map[string]int               `json:"served"`
+	Holds   *loadtest.ReservationFigures `json:"holds,omitempty"` // as in [loadtest.Result]
 
 	// Speeds of accepted requests: medians over the repetitions; latencies over those that sold something, 0 if none did.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`

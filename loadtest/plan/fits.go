@@ -8,7 +8,7 @@ import (
 // Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
 // any other.
 func (p Plan) Suits(m api.Mode) bool {
-	return p.Holding.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Holding.PerBuyer > 0))
+	return p.Reserving.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0))
 }
 
 // Fits returns why the plan, with its defaults, cannot run against the mode, for instance because the mode has no
@@ -19,12 +19,12 @@ func Fits(m api.Mode, p Plan) error {
 		return err
 	}
 	switch {
-	case p.Holding.On() && !m.Reserves:
+	case p.Reserving.On() && !m.Reserves:
 		return Fault(text.Of("mode %s does not reserve: leave out --plan reserve"), m.Name)
-	case !p.Holding.On() && m.Reserves:
+	case !p.Reserving.On() && m.Reserves:
 		return Fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
 	}
-	switch limit := p.Holding.PerBuyer > 0; {
+	switch limit := p.Reserving.PerBuyer > 0; {
 	case limit && !m.PerBuyer && !m.Reserves:
 		return Fault(text.Of("mode %s knows no limit per buyer: leave out --per-buyer"), m.Name)
 	case !limit && m.BreaksLimit():

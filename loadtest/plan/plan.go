@@ -39,16 +39,16 @@ type Plan struct {
 	Retry       int  `json:"retry,omitempty"`
 	RetryUnsafe bool `json:"retry_unsafe,omitempty"`
 
-	Product  int64         `json:"product"`            // first product id
-	Products int           `json:"products"`           // how many, from Product on
-	Zipf     float64       `json:"zipf,omitempty"`     // skew over the products, > 1; 0 = uniform
-	Stock    int64         `json:"stock"`              // of each product at the start
-	Segments int           `json:"segments,omitempty"` // 0 = as many as the mode asks for
-	Quantity int64         `json:"quantity"`
-	Holding  Holding       `json:"holding,omitzero"` // what buyers do who reserve first
-	Wait     time.Duration `json:"wait"`             // wait_ms of each request; 0 = fail at once
-	Store    api.Store     `json:"store,omitempty"`
-	Seed     uint64        `json:"seed"`
+	Product   int64         `json:"product"`            // first product id
+	Products  int           `json:"products"`           // how many, from Product on
+	Zipf      float64       `json:"zipf,omitempty"`     // skew over the products, > 1; 0 = uniform
+	Stock     int64         `json:"stock"`              // of each product at the start
+	Segments  int           `json:"segments,omitempty"` // 0 = as many as the mode asks for
+	Quantity  int64         `json:"quantity"`
+	Reserving Reserving     `json:"holding,omitzero"` // what buyers do who reserve first
+	Wait      time.Duration `json:"wait"`             // wait_ms of each request; 0 = fail at once
+	Store     api.Store     `json:"store,omitempty"`
+	Seed      uint64        `json:"seed"`
 
 	Engine string `json:"engine"` // raw, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
@@ -71,10 +71,10 @@ type Stage struct {
 	Rate float64       `json:"rate"`
 }
 
-// Holding makes every arrival a buyer, who reserves and then pays, cancels or leaves. Without For it is a plan that
+// Reserving makes every arrival a buyer, who reserves and then pays, cancels or leaves. Without For it is a plan that
 // deducts at once, for Buyers if there are any. The shares are of all buyers; those that are left over hold their units
 // until the deadline.
-type Holding struct {
+type Reserving struct {
 	For      time.Duration `json:"for,omitempty"`       // how long a reservation holds
 	Pays     float64       `json:"pays,omitempty"`      // share that pays after PayFrom to PayTo
 	PaysLate float64       `json:"pays_late,omitempty"` // share that pays at the deadline or after it
@@ -100,7 +100,7 @@ type Holding struct {
 }
 
 // On says that the plan reserves.
-func (h Holding) On() bool { return h.For > 0 }
+func (h Reserving) On() bool { return h.For > 0 }
 
 // The engines.
 const (
@@ -142,7 +142,7 @@ func (p Plan) WithDefaults() Plan {
 	p.Engine = cmp.Or(p.Engine, EngineRaw)
 	p.Repeat = cmp.Or(p.Repeat, 1)
 	p.Timeout = cmp.Or(p.Timeout, p.Wait+AnswerTime)
-	if h := &p.Holding; h.PerBuyer > 0 && h.Buyers == 0 {
+	if h := &p.Reserving; h.PerBuyer > 0 && h.Buyers == 0 {
 		h.Buyers = int(min(max(2*p.Stock/h.PerBuyer, 1), math.MaxInt32))
 	}
 	if p.Open() {
@@ -157,7 +157,7 @@ func (p Plan) WithDefaults() Plan {
 		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
 		// And each VU has a request, else a small stock would be sold by a few requests that hardly overlap.
 		each := int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1))
-		if p.Holding.On() { // of many buyers the units come back
+		if p.Reserving.On() { // of many buyers the units come back
 			p.Requests = max(buyersPerUnit*each*p.Products, p.VUs)
 			return p
 		}
@@ -167,8 +167,8 @@ func (p Plan) WithDefaults() Plan {
 	return p
 }
 
-// SettleHolds is the longest deadline that is waited for.
-const SettleHolds = 10 * time.Second
+// SettleReservations is the longest deadline that is waited for.
+const SettleReservations = 10 * time.Second
 
 // holdPerReserve is how many times as long as a reserve a scaled hold is at least: the answer to the reserve and the
 // payment may take as long each, and the buyer thinks in between.
@@ -177,8 +177,8 @@ const holdPerReserve = 4
 // Scaled returns the plan with holds long enough for a reserve that takes so long, where they may be scaled. The pay
 // window begins as before, and ends as long after the deadline as before.
 func (p Plan) Scaled(took time.Duration) Plan {
-	if h := &p.Holding; h.Scaled {
-		more := max(min((holdPerReserve*took).Round(time.Millisecond), SettleHolds)-h.For, 0)
+	if h := &p.Reserving; h.Scaled {
+		more := max(min((holdPerReserve*took).Round(time.Millisecond), SettleReservations)-h.For, 0)
 		h.For, h.PayTo = h.For+more, h.PayTo+more
 	}
 	return p

@@ -66,16 +66,17 @@ func TestValidate(t *testing.T) {
 		{"retry", Plan{Retry: -1}, "--retry"},
 		{"unsafe without retry", Plan{RetryUnsafe: true}, "--retry-unsafe needs --retry"},
 		{"repeat", Plan{Repeat: -1}, "--repeat"},
-		{"a share", Plan{Holding: Holding{For: time.Second, Pays: 1.1}}, "--pays must be 0 to 1, not 1.1"},
-		{"shares", Plan{Holding: Holding{For: time.Second, Pays: 0.7, Cancels: 0.4}}, "--pays, --pays-late and --cancels"},
-		{"a short hold", Plan{Holding: Holding{For: time.Millisecond}}, "--hold must be 100ms to 1h0m0s, not 1ms"},
-		{"pay", Plan{Holding: Holding{For: time.Second, PayFrom: 2, PayTo: 1}}, "--pay-from and --pay-to"},
-		{"buyers", Plan{Holding: Holding{For: time.Second, Buyers: -1}}, "--buyers"},
-		{"buyer zipf", Plan{Holding: Holding{For: time.Second, BuyerZipf: 1}}, "--buyer-zipf"},
-		{"a limit below 0", Plan{Holding: Holding{PerBuyer: -1}}, "--per-buyer"},
-		{"late", Plan{Holding: Holding{For: time.Second, Late: "never"}}, `--late must be refund or rehold, not "never"`},
-		{"segments of units that are held", Plan{Segments: 2, Holding: Holding{For: time.Second}}, "--segments"},
-		{"without a hold", Plan{Holding: Holding{Pays: 1}}, "what buyers do"},
+		{"a share", Plan{Reserving: Reserving{For: time.Second, Pays: 1.1}}, "--pays must be 0 to 1, not 1.1"},
+		{"shares", Plan{Reserving: Reserving{For: time.Second, Pays: 0.7, Cancels: 0.4}},
+			"--pays, --pays-late and --cancels"},
+		{"a short hold", Plan{Reserving: Reserving{For: time.Millisecond}}, "--hold must be 100ms to 1h0m0s, not 1ms"},
+		{"pay", Plan{Reserving: Reserving{For: time.Second, PayFrom: 2, PayTo: 1}}, "--pay-from and --pay-to"},
+		{"buyers", Plan{Reserving: Reserving{For: time.Second, Buyers: -1}}, "--buyers"},
+		{"buyer zipf", Plan{Reserving: Reserving{For: time.Second, BuyerZipf: 1}}, "--buyer-zipf"},
+		{"a limit below 0", Plan{Reserving: Reserving{PerBuyer: -1}}, "--per-buyer"},
+		{"late", Plan{Reserving: Reserving{For: time.Second, Late: "never"}}, `--late must be refund or rehold, not "never"`},
+		{"segments of units that are held", Plan{Segments: 2, Reserving: Reserving{For: time.Second}}, "--segments"},
+		{"without a hold", Plan{Reserving: Reserving{Pays: 1}}, "what buyers do"},
 		{"engine", Plan{Engine: "curl"}, `--engine must be raw, resty, not "curl"`},
 	}
 	for _, tt := range tests {
@@ -162,17 +163,17 @@ func TestHoldsAreScaled(t *testing.T) {
 	reserve, _ := Named("reserve")
 	plan := reserve[0]
 	given := plan
-	given.Holding.Scaled = false
+	given.Reserving.Scaled = false
 	for name, tt := range map[string]struct {
 		plan     Plan
 		hold, to time.Duration
 	}{
 		"not measured": {plan.Scaled(0), 100 * ms, 180 * ms}, "10 ms": {plan.Scaled(10 * ms), 100 * ms, 180 * ms},
 		"150 ms": {plan.Scaled(150 * ms), 600 * ms, 680 * ms}, "900 ms": {plan.Scaled(900 * ms), 3600 * ms, 3680 * ms},
-		"a minute": {plan.Scaled(time.Minute), SettleHolds, SettleHolds + 80*ms},
+		"a minute": {plan.Scaled(time.Minute), SettleReservations, SettleReservations + 80*ms},
 		"given":    {given.Scaled(900 * ms), 100 * ms, 180 * ms},
 	} {
-		if h := tt.plan.Holding; h.For != tt.hold || h.PayFrom != 20*ms || h.PayTo != tt.to {
+		if h := tt.plan.Reserving; h.For != tt.hold || h.PayFrom != 20*ms || h.PayTo != tt.to {
 			t.Errorf("%s: held for %v, paid after %v to %v, want %v, 20ms, %v", name, h.For, h.PayFrom, h.PayTo, tt.hold, tt.to)
 		}
 	}
@@ -284,8 +285,8 @@ func TestVisits(t *testing.T) {
 				extras[what]++
 			}
 		}
-		if v.Act != PaysLate && (v.After < p.Holding.PayFrom || v.After > p.Holding.PayTo) ||
-			v.Act == PaysLate && v.After < p.Holding.For {
+		if v.Act != PaysLate && (v.After < p.Reserving.PayFrom || v.After > p.Reserving.PayTo) ||
+			v.Act == PaysLate && v.After < p.Reserving.For {
 			t.Fatalf("%+v: too early or too late", v)
 		}
 	}

@@ -45,18 +45,19 @@ var All = []NamedPlan{
 		Title: text.Of("40 buyers at a time reserve one of 250 for 100 ms: 70% pay after 20 to 180 ms, 10% pay late, 10% " +
 			"cancel, the others leave; 5% extend, 5% return, 8% want a second product, two to a buyer; where a reserve takes " +
 			"long, measured first, holds and payments do too"),
-		Plans: []Plan{{VUs: 40, Stock: 250, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4, Holding: Holding{
-			For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.1, PayFrom: 20 * time.Millisecond,
-			PayTo: 180 * time.Millisecond, Scaled: true, DoubleClicks: 0.05, Buyers: 1000, BuyerZipf: 1.1,
-			Extends: 0.05, Returns: 0.05, Carts: 0.08,
-		}}},
+		Plans: []Plan{{VUs: 40, Stock: 250, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4,
+			Reserving: Reserving{
+				For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.1, PayFrom: 20 * time.Millisecond,
+				PayTo: 180 * time.Millisecond, Scaled: true, DoubleClicks: 0.05, Buyers: 1000, BuyerZipf: 1.1,
+				Extends: 0.05, Returns: 0.05, Carts: 0.08,
+			}}},
 	},
 	{
 		Name: "limit",
 		Title: text.Of("40 clients share 750 requests for a stock of 500, one to a buyer: 1000 buyers, and 20% of them " +
 			"click twice"),
 		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4,
-			SellOut: defaultSellOut, Holding: Holding{DoubleClicks: 0.2, PerBuyer: 1}}},
+			SellOut: defaultSellOut, Reserving: Reserving{DoubleClicks: 0.2, PerBuyer: 1}}},
 	},
 	{
 		Name:  "segments",

@@ -109,7 +109,7 @@ func (p Plan) holdingFaults() []error {
 			errs = append(errs, Fault(said, args...))
 		}
 	}
-	h := p.Holding
+	h := p.Reserving
 	share := func(flag string, value float64) {
 		check(value >= 0 && value <= 1, text.Of("%s must be 0 to 1, not %v"), flag, value)
 	}
@@ -133,7 +133,7 @@ func (p Plan) holdingFaults() []error {
 	check(!h.On() || p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
 	if len(errs) == 0 && !h.On() {
 		h.DoubleClicks, h.Buyers, h.BuyerZipf, h.PerBuyer = 0, 0, 0, 0
-		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve"))
+		check(h == Reserving{}, text.Of("what buyers do after they have reserved needs --plan reserve"))
 	}
 	return errs
 }

@@ -30,8 +30,8 @@ type Visit struct {
 // Visits returns a function that chooses what the buyers of one source of requests do, numbered by stream: the same
 // plan makes the same choices.
 func (p Plan) Visits(stream int) func() Visit {
-	h := p.Holding
-	if h == (Holding{}) {
+	h := p.Reserving
+	if h == (Reserving{}) {
 		return func() Visit { return Visit{} }
 	}
 	random := rand.New(rand.NewPCG(p.Seed, 1<<32+uint64(stream)))
@@ -66,7 +66,7 @@ func (p Plan) Visits(stream int) func() Visit {
 // secondProducts is how far the second product of a plan is from the first: far from those in use.
 const secondProducts = 910_000_000
 
-// Second is the product that [Holding].Carts is about.
+// Second is the product that [Reserving].Carts is about.
 func (p Plan) Second() int64 { return p.Product + secondProducts }
 
 // Picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan

@@ -242,7 +242,7 @@ func planLine(p plan.Plan, e compare.Environment, lang string) string {
 		parts = append(parts, text.Of("%d [segment|segments]").With(p.Segments).In(lang))
 	}
 	parts = append(parts, text.Of("quantity %d").With(p.Quantity).In(lang), text.Of("wait %s").With(p.Wait).In(lang))
-	switch h := p.Holding; {
+	switch h := p.Reserving; {
 	case h.On():
 		parts = append(parts, holdingText(h, lang))
 	case h.PerBuyer > 0:

@@ -65,13 +65,13 @@ func (h *History) Close() error {
 	return errors.Join(h.w.Flush(), h.file.Close())
 }
 
-// HoldLine is one line of the history of a run that reserves.
-type HoldLine struct {
+// ReservationLine is one line of the history of a run that reserves.
+type ReservationLine struct {
 	Mode       string `json:"mode"`
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
 	ProductID  int64  `json:"product_id"`
-	judge.HoldOp
+	judge.ReservationOp
 }
 
 // WriteHistory writes a run's history as JSON lines.
@@ -87,7 +87,7 @@ func WriteHistory(w io.Writer, r loadtest.Result) error {
 	}
 	for _, product := range slices.Sorted(maps.Keys(r.Holds.History)) {
 		for _, op := range r.Holds.History[product] {
-			if err := e.Encode(HoldLine{r.Mode, r.Plan.Name, r.Repetition, product, op}); err != nil {
+			if err := e.Encode(ReservationLine{r.Mode, r.Plan.Name, r.Repetition, product, op}); err != nil {
 				return err
 			}
 		}

@@ -55,7 +55,7 @@ type Answer struct {
 	At        int64 // when it was answered, in microseconds since 1970
 	Code      api.Code
 	Held      bool // see api.Answers
-	End       ledger.HoldState
+	End       ledger.ReservationState
 	Remaining *int64
 }
 
@@ -99,8 +99,8 @@ func (t *Tap) list() []*watcher {
 	return nil
 }
 
-// DoneHold counts a hold, or its end, for the watchers. It has no critical section and no steps.
-func (t *Tap) DoneHold(mode string, product int64, f Answer) {
+// DoneReservation counts a hold, or its end, for the watchers. It has no critical section and no steps.
+func (t *Tap) DoneReservation(mode string, product int64, f Answer) {
 	f.At = time.Now().UnixMicro()
 	for _, w := range t.list() {
 		f.Trace = &step.Trace{Mode: mode, ProductID: product}

@@ -129,8 +129,8 @@ func TestTapCounts(t *testing.T) {
 			x.Locks, x.Wait, x.Longest))
 	}
 	left := int64(4)
-	tap.DoneHold("r", 7, Answer{Held: true, Remaining: &left})
-	tap.DoneHold("r", 7, Answer{End: ledger.Confirmed})
+	tap.DoneReservation("r", 7, Answer{Held: true, Remaining: &left})
+	tap.DoneReservation("r", 7, Answer{End: ledger.Confirmed})
 	if held, _ := w.take(); len(held.Answers) != 2 || !held.Answers[0].Held || *held.Answers[0].Remaining != left ||
 		held.Answers[1].Held || held.Answers[1].End != "confirmed" || held.Answers[1].Mode != "r" || len(held.Finished) > 0 {
 		t.Errorf("a hold and its payment: %+v, want a count of each", held)

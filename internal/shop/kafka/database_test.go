@@ -203,11 +203,11 @@ func TestKafkaTakesNoHolds(t *testing.T) {
 		return err
 	}
 	sold := r.Sell(t, "kafka", stock.SQL, product, 1, "")
-	testkit.IsError(t, hold(product), stock.ErrHoldUnsupported, "a hold")
+	testkit.IsError(t, hold(product), stock.ErrReservationUnsupported, "a hold")
 	_, err := r.Return(t.Context(), product, sold.OrderID, true)
 	testkit.IsError(t, err, stock.ErrReturnUnsupported, "a return")
 	held := h.Product(t, 5, 0)
 	testkit.Must(t, hold(held))
-	r.Refuse(t, stock.ErrHoldUnsupported, "kafka", stock.SQL, held, 1, "key")
-	r.Refuse(t, stock.ErrHoldUnsupported, "kafka", stock.SQL, held, 9, "")
+	r.Refuse(t, stock.ErrReservationUnsupported, "kafka", stock.SQL, held, 1, "key")
+	r.Refuse(t, stock.ErrReservationUnsupported, "kafka", stock.SQL, held, 9, "")
 }

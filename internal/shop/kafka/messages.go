@@ -120,7 +120,7 @@ func (w wireTemplate) fill(n int64) idempotency.Answer {
 // would not change them.
 var errorWords = map[string]error{
 	"unknown_product": stock.ErrUnknownProduct, "segmented": stock.ErrSegmented, "key_reused": stock.ErrKeyReused,
-	"held": stock.ErrHoldUnsupported, "limited": stock.ErrOtherWay,
+	"held": stock.ErrReservationUnsupported, "limited": stock.ErrOtherWay,
 }
 
 // failure is the error that the answer to a request for a product carries, nil = none.

@@ -15,9 +15,9 @@ import (
 )
 
 // holds returns the figures that the recorder knows. All workers must have ended.
-func (r *recorder) holds() *HoldFigures {
-	f := &HoldFigures{Latency: map[judge.HoldKind]Latency{}, History: map[int64][]judge.HoldOp{}}
-	for _, kind := range judge.HoldKinds {
+func (r *recorder) holds() *ReservationFigures {
+	f := &ReservationFigures{Latency: map[judge.ReservationKind]Latency{}, History: map[int64][]judge.ReservationOp{}}
+	for _, kind := range judge.ReservationKinds {
 		h := newHistogram(runDigits)
 		for i := range r.parts {
 			h.merge(r.parts[i].steps[kind])
@@ -41,11 +41,11 @@ func (r *recorder) holds() *HoldFigures {
 		return 1
 	}
 	for _, ops := range f.History {
-		slices.SortStableFunc(ops, func(a, b judge.HoldOp) int { return cmp.Compare(a.Call, b.Call) })
+		slices.SortStableFunc(ops, func(a, b judge.ReservationOp) int { return cmp.Compare(a.Call, b.Call) })
 		for _, op := range ops {
 			switch {
 			case op.Kind == judge.Reserve && op.Outcome == judge.OK:
-				f.Reserved += once("r", op.HoldID)
+				f.Reserved += once("r", op.ReservationID)
 			case op.Kind == judge.Reserve && op.Limit:
 				f.Limited++
 			case op.Kind == judge.Reserve && op.Outcome == judge.Refused:
@@ -55,9 +55,9 @@ func (r *recorder) holds() *HoldFigures {
 			case op.Kind == judge.Confirm && op.Refund:
 				f.Refunded += once("b", op.PaymentID)
 			case op.Kind == judge.Cancel && op.Outcome == judge.OK && !op.Expired:
-				f.Cancelled += once("c", op.HoldID)
+				f.Cancelled += once("c", op.ReservationID)
 			case op.Kind == judge.Extend && op.Outcome == judge.OK:
-				f.Extended += once("e", op.HoldID)
+				f.Extended += once("e", op.ReservationID)
 			case op.Kind == judge.Return && op.Outcome == judge.OK:
 				f.Returned += once("g", op.OrderID)
 			}
@@ -66,22 +66,22 @@ func (r *recorder) holds() *HoldFigures {
 	return f
 }
 
-// holdBook is what the service holds on a product after the run, or why it could not be read.
-type holdBook struct {
+// reservationBook is what the service holds on a product after the run, or why it could not be read.
+type reservationBook struct {
 	book *api.Reservations
 	err  error
 }
 
 // settleHeld reads the reservations of each requested product. Those whose deadline is near are waited for: then
 // nothing changes while the pages are read.
-func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBook {
+func settleHeld(ctx context.Context, svc service, res *Result) map[int64]reservationBook {
 	quiets := map[int64]int64{res.Plan.Product: 0}
 	for product, ops := range res.Holds.History {
 		quiets[product] = 0
 		for _, op := range ops {
 			end := op.Return
-			if res.Plan.Holding.For <= plan.SettleHolds {
-				end += int64(res.Plan.Holding.For)
+			if res.Plan.Reserving.For <= plan.SettleReservations {
+				end += int64(res.Plan.Reserving.For)
 			}
 			if op.Outcome == judge.Unknown {
 				end = max(end, op.Call+int64(settleServer))
@@ -89,7 +89,7 @@ func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBoo
 			quiets[product] = max(quiets[product], end)
 		}
 	}
-	return atOnce(quiets, func(product, quiet int64) (b holdBook) {
+	return atOnce(quiets, func(product, quiet int64) (b reservationBook) {
 		rest(ctx, time.Until(res.Started.Add(time.Duration(quiet))))
 		b.book, b.err = svc.reservations(ctx, product, res.Store)
 		return b
@@ -97,10 +97,10 @@ func settleHeld(ctx context.Context, svc service, res *Result) map[int64]holdBoo
 }
 
 // judgeHeld judges the reservations of each requested product.
-func judgeHeld(res *Result, svc service, books map[int64]holdBook) {
-	run := judge.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Stock: &res.Plan.Stock,
+func judgeHeld(res *Result, svc service, books map[int64]reservationBook) {
+	run := judge.ReservationRun{Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Stock: &res.Plan.Stock,
 		Stopped: res.Partial, WantSoldOut: wantSoldOut(res),
-		Expiry: res.Plan.Holding.PaysLate > 0 || res.Plan.Holding.PayTo >= res.Plan.Holding.For}
+		Expiry: res.Plan.Reserving.PaysLate > 0 || res.Plan.Reserving.PayTo >= res.Plan.Reserving.For}
 	for _, product := range slices.Sorted(maps.Keys(books)) {
 		b := books[product]
 		if b.err != nil {
@@ -120,7 +120,7 @@ func judgeHeld(res *Result, svc service, books map[int64]holdBook) {
 			continue
 		case h.Refunded > h.Sold:
 			report.Missing = append(report.Missing, text.Of("most holds ended before they could be paid: a reserve took %s "+
-				"(p90), a hold %s").With(h.Latency[judge.Reserve].P90.Round(time.Millisecond), res.Plan.Holding.For).In(svc.lang))
+				"(p90), a hold %s").With(h.Latency[judge.Reserve].P90.Round(time.Millisecond), res.Plan.Reserving.For).In(svc.lang))
 		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {

@@ -12,21 +12,21 @@ import (
 	"lastitem/contract/ledger"
 )
 
-// holdRun is a run of a service that does everything right: each request has its effect at one moment between its call
-// and its answer. Times are in microseconds of the clients' clock.
-type holdRun struct {
+// reservationRun is a run of a service that does everything right: each request has its effect at one moment between
+// its call and its answer. Times are in microseconds of the clients' clock.
+type reservationRun struct {
 	r           *rand.Rand
 	book        *api.Reservations
-	ops         []HoldOp
+	ops         []ReservationOp
 	holds       []*api.ReservationRow
 	clock, tick int64 // how far the store's clock is ahead, and how it ticks
 	late        string
 	sweeps      int64 // when the next one is
 }
 
-// aHoldRun makes so many requests.
-func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
-	s := &holdRun{r: r, tick: 1, clock: []int64{0, 1e9, 1e9 - 5e6}[r.IntN(3)] + int64(r.IntN(60_000)-30_000),
+// aReservationRun makes so many requests.
+func aReservationRun(r *rand.Rand, n int, limited bool) *reservationRun {
+	s := &reservationRun{r: r, tick: 1, clock: []int64{0, 1e9, 1e9 - 5e6}[r.IntN(3)] + int64(r.IntN(60_000)-30_000),
 		late: []string{ledger.LateRefund, ledger.LateRehold}[r.IntN(2)]}
 	if r.IntN(4) == 0 {
 		s.tick = 1000
@@ -53,32 +53,32 @@ func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
 }
 
 // stamp is a time by the store's clock.
-func (s *holdRun) stamp(now int64) int64 { return (now + s.clock) / s.tick * s.tick }
+func (s *reservationRun) stamp(now int64) int64 { return (now + s.clock) / s.tick * s.tick }
 
-func (s *holdRun) note(h *api.ReservationRow, to string, now int64) {
+func (s *reservationRun) note(h *api.ReservationRow, to string, now int64) {
 	h.Events = append(h.Events, api.ReservationEvent{Was: h.State, Now: to, DeadlineMicros: h.ExpiresMicros,
 		AtMicros: s.stamp(now)})
 	h.State = to
 }
 
 // move takes units from the stock for a buyer; fewer than none = gives them back.
-func (s *holdRun) move(h *api.ReservationRow, units int64) {
+func (s *reservationRun) move(h *api.ReservationRow, units int64) {
 	s.book.Stock -= units
 	s.book.BuyerUnits[h.Buyer] += units
 }
 
-func (s *holdRun) overdue(h *api.ReservationRow, now int64) bool {
+func (s *reservationRun) overdue(h *api.ReservationRow, now int64) bool {
 	return h.State == held && s.stamp(now) >= h.ExpiresMicros
 }
 
-func (s *holdRun) end(h *api.ReservationRow, as string, now int64) {
+func (s *reservationRun) end(h *api.ReservationRow, as string, now int64) {
 	s.note(h, as, now)
 	s.move(h, -h.Quantity)
 }
 
 // sweep ends what is overdue, if it is time for a sweep, and returns when it is done. One of four ends before it has
 // stamped its work.
-func (s *holdRun) sweep(now int64) int64 {
+func (s *reservationRun) sweep(now int64) int64 {
 	if now < s.sweeps {
 		return now
 	}
@@ -95,8 +95,8 @@ func (s *holdRun) sweep(now int64) int64 {
 	return done
 }
 
-func (s *holdRun) step(i int, now int64) {
-	op := HoldOp{Outcome: OK, Call: (now - int64(s.r.IntN(15_000))) * micro,
+func (s *reservationRun) step(i int, now int64) {
+	op := ReservationOp{Outcome: OK, Call: (now - int64(s.r.IntN(15_000))) * micro,
 		Return: (now + 1 + int64(s.r.IntN(15_000))) * micro}
 	if len(s.holds) == 0 || s.r.IntN(5) < 2 {
 		s.reserve(&op, i, now)
@@ -104,7 +104,7 @@ func (s *holdRun) step(i int, now int64) {
 		return
 	}
 	h := s.holds[s.r.IntN(len(s.holds))]
-	op.HoldID, op.Buyer, op.Quantity = h.ReservationID, h.Buyer, h.Quantity
+	op.ReservationID, op.Buyer, op.Quantity = h.ReservationID, h.Buyer, h.Quantity
 	if s.overdue(h, now) { // the same transaction
 		s.end(h, expired, now)
 	}
@@ -153,12 +153,12 @@ func (s *holdRun) step(i int, now int64) {
 }
 
 // free reports whether a buyer may have so many units more; if not, limit says that it is for his limit.
-func (s *holdRun) free(buyer string, units int64) (ok, limit bool) {
+func (s *reservationRun) free(buyer string, units int64) (ok, limit bool) {
 	limit = s.book.PerBuyer > 0 && s.book.BuyerUnits[buyer]+units > s.book.PerBuyer
 	return !limit && s.book.Stock >= units, limit
 }
 
-func (s *holdRun) reserve(op *HoldOp, i int, now int64) {
+func (s *reservationRun) reserve(op *ReservationOp, i int, now int64) {
 	op.Kind, op.Quantity, op.Buyer = Reserve, int64(1+s.r.IntN(2)), fmt.Sprint("b", s.r.IntN(2))
 	if s.r.IntN(2) == 0 {
 		op.Key = fmt.Sprint("key", i)
@@ -173,10 +173,10 @@ func (s *holdRun) reserve(op *HoldOp, i int, now int64) {
 	s.holds = append(s.holds, h)
 	s.note(h, held, now)
 	s.move(h, h.Quantity)
-	op.HoldID = h.ReservationID
+	op.ReservationID = h.ReservationID
 }
 
-func (s *holdRun) confirm(op *HoldOp, h *api.ReservationRow, i int, now int64) {
+func (s *reservationRun) confirm(op *ReservationOp, h *api.ReservationRow, i int, now int64) {
 	op.Kind, op.PaymentID = Confirm, fmt.Sprint("p", i)
 	ok := h.State == held
 	if h.State == expired && h.Late == ledger.LateRehold {
@@ -198,11 +198,11 @@ func (s *holdRun) confirm(op *HoldOp, h *api.ReservationRow, i int, now int64) {
 
 // answer records what became of a request: nothing (it was somebody else's), an unknown outcome, or an answer; maybe
 // with a try before it that did nothing, with a replay of what nobody heard, or with a double click.
-func (s *holdRun) answer(op HoldOp) {
+func (s *reservationRun) answer(op ReservationOp) {
 	lost, again := op, op
 	lost.Outcome, lost.OrderID, lost.Refund, lost.Expired, lost.Limit = Unknown, "", false, false, false
 	if op.Kind == Reserve {
-		lost.HoldID = ""
+		lost.ReservationID = ""
 	}
 	named := op.Key != "" || op.PaymentID != ""
 	switch k := s.r.IntN(12); {
@@ -228,26 +228,29 @@ func TestHoldsNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 20_000 {
-		s := aHoldRun(r, 3+n%30, n%2 == 0)
-		if got := Holds(s.book, s.ops, "en"); got.Found != "" || len(got.Violations)+len(got.Unchecked) > 0 {
+		s := aReservationRun(r, 3+n%30, n%2 == 0)
+		if got := Reservations(s.book, s.ops, "en"); got.Found != "" || len(got.Violations)+len(got.Unchecked) > 0 {
 			t.Fatalf("run %d: %s %v %v\n%+v\n%+v", n, got.Found, got.Violations, got.Unchecked, s.book, s.ops)
 		}
 	}
 }
 
 // answered reports whether a client was answered for each reservation.
-func (s *holdRun) answered() bool {
+func (s *reservationRun) answered() bool {
 	return !slices.ContainsFunc(s.holds, func(h *api.ReservationRow) bool {
-		return !slices.ContainsFunc(s.ops, func(op HoldOp) bool { return op.Kind == Reserve && op.HoldID == h.ReservationID })
+		return !slices.ContainsFunc(s.ops, func(op ReservationOp) bool {
+			return op.Kind == Reserve &&
+				op.ReservationID == h.ReservationID
+		})
 	})
 }
 
 // Each flaw is found wherever a run has room for it.
 func TestHoldsMutants(t *testing.T) {
 	t.Parallel()
-	type harm = func(s *holdRun) bool // false = this run has no room for it
-	row := func(state string, do func(s *holdRun, h *api.ReservationRow)) harm {
-		return func(s *holdRun) bool {
+	type harm = func(s *reservationRun) bool // false = this run has no room for it
+	row := func(state string, do func(s *reservationRun, h *api.ReservationRow)) harm {
+		return func(s *reservationRun) bool {
 			i := slices.IndexFunc(s.book.Rows, func(h api.ReservationRow) bool { return h.State == state })
 			if i >= 0 {
 				do(s, &s.book.Rows[i])
@@ -256,7 +259,7 @@ func TestHoldsMutants(t *testing.T) {
 		}
 	}
 	event := func(to string, do func(e *api.ReservationEvent)) harm {
-		return func(s *holdRun) bool {
+		return func(s *reservationRun) bool {
 			for _, h := range s.book.Rows {
 				i := slices.IndexFunc(h.Events, func(e api.ReservationEvent) bool { return e.Was == held && e.Now == to })
 				if i >= 0 {
@@ -269,7 +272,7 @@ func TestHoldsMutants(t *testing.T) {
 	}
 	// the last event, which led to a state, comes when the deadline before the extension did, and knows only that one
 	extended := func(to string) harm {
-		return func(s *holdRun) bool {
+		return func(s *reservationRun) bool {
 			for _, h := range s.book.Rows {
 				last := len(h.Events) - 1
 				if last > 0 && h.Events[1].DeadlineMicros > h.Events[0].DeadlineMicros && h.State == to {
@@ -283,24 +286,25 @@ func TestHoldsMutants(t *testing.T) {
 			return false
 		}
 	}
-	acknowledged := func(kind HoldKind, do func(op *HoldOp)) harm {
-		return func(s *holdRun) bool {
-			i := slices.IndexFunc(s.ops, func(o HoldOp) bool { return o.Kind == kind && o.Outcome == OK })
+	acknowledged := func(kind ReservationKind, do func(op *ReservationOp)) harm {
+		return func(s *reservationRun) bool {
+			i := slices.IndexFunc(s.ops, func(o ReservationOp) bool { return o.Kind == kind && o.Outcome == OK })
 			if i >= 0 {
 				do(&s.ops[i])
 			}
 			return i >= 0
 		}
 	}
-	cancel := func(s *holdRun, h *api.ReservationRow) { // is answered
-		s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: h.ReservationID, Call: 9e9, Return: 9e9})
+	cancel := func(s *reservationRun, h *api.ReservationRow) { // is answered
+		s.ops = append(s.ops, ReservationOp{Kind: Cancel, Outcome: OK, ReservationID: h.ReservationID, Call: 9e9,
+			Return: 9e9})
 	}
 	for name, m := range map[string]struct {
 		letter, says string
 		harm         harm
 	}{
-		"a unit is taken twice": {"O", "more than", func(s *holdRun) bool { s.book.Stock++; return true }},
-		"a unit is lost":        {"L", "less than", func(s *holdRun) bool { s.book.Stock--; return true }},
+		"a unit is taken twice": {"O", "more than", func(s *reservationRun) bool { s.book.Stock++; return true }},
+		"a unit is lost":        {"L", "less than", func(s *reservationRun) bool { s.book.Stock--; return true }},
 		"expired early": {"A", "before the deadline", event(expired, func(e *api.ReservationEvent) {
 			e.AtMicros = e.DeadlineMicros - 1
 		})},
@@ -309,74 +313,77 @@ func TestHoldsMutants(t *testing.T) {
 		})},
 		"expired by the deadline before its extension": {"O", "overwritten by an expiry", extended(expired)},
 		"extended late": {"L", "after the deadline", extended(held)},
-		"two orders of one hold": {"O", "two orders", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+		"two orders of one hold": {"O", "two orders", row(confirmed, func(_ *reservationRun, h *api.ReservationRow) {
 			second := h.Orders[0]
 			second.OrderID = "second"
 			h.Orders = append(h.Orders, second)
 		})},
-		"an acknowledged order is gone": {"A", "not there", acknowledged(Confirm, func(op *HoldOp) {
+		"an acknowledged order is gone": {"A", "not there", acknowledged(Confirm, func(op *ReservationOp) {
 			op.OrderID = "another"
 		})},
-		"an acknowledged order never was": {"A", "not there", acknowledged(Confirm, func(op *HoldOp) {
+		"an acknowledged order never was": {"A", "not there", acknowledged(Confirm, func(op *ReservationOp) {
 			op.OrderID, op.PaymentID = "", "nobody's"
 		})},
-		"an acknowledged hold is gone": {"A", "not there", acknowledged(Reserve, func(op *HoldOp) {
-			op.HoldID = "another"
+		"an acknowledged hold is gone": {"A", "not there", acknowledged(Reserve, func(op *ReservationOp) {
+			op.ReservationID = "another"
 		})},
 		"an acknowledged cancellation is gone":       {"A", "not executed", row(confirmed, cancel)},
 		"an acknowledged cancellation was an expiry": {"A", "not executed", row(expired, cancel)},
-		"an acknowledged extension never was": {"A", "not executed", func(s *holdRun) bool {
+		"an acknowledged extension never was": {"A", "not executed", func(s *reservationRun) bool {
 			i := slices.IndexFunc(s.book.Rows, func(h api.ReservationRow) bool { return h.ExtendedMicros == 0 })
 			if i >= 0 {
-				s.ops = append(s.ops, HoldOp{Kind: Extend, Outcome: OK, HoldID: s.book.Rows[i].ReservationID, Call: 9e9,
+				s.ops = append(s.ops, ReservationOp{Kind: Extend, Outcome: OK, ReservationID: s.book.Rows[i].ReservationID,
+					Call:   9e9,
 					Return: 9e9})
 			}
 			return i >= 0
 		}},
-		"an acknowledged return never was": {"A", "not executed", acknowledged(Return, func(op *HoldOp) {
+		"an acknowledged return never was": {"A", "not executed", acknowledged(Return, func(op *ReservationOp) {
 			op.OrderID = "another"
 		})},
-		"a return is answered in two ways": {"A", "not executed", acknowledged(Return, func(op *HoldOp) {
+		"a return is answered in two ways": {"A", "not executed", acknowledged(Return, func(op *ReservationOp) {
 			op.Restock = !op.Restock
 		})},
-		"an order is another buyer's": {"A", "of another buyer", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+		"an order is another buyer's": {"A", "of another buyer", row(confirmed, func(_ *reservationRun,
+			h *api.ReservationRow) {
 			h.Orders[0].Buyer = ""
 		})},
-		"each payment is called an order": {"D", "two ends", row(expired, func(_ *holdRun, h *api.ReservationRow) {
+		"each payment is called an order": {"D", "two ends", row(expired, func(_ *reservationRun, h *api.ReservationRow) {
 			h.Payments = append(h.Payments, api.ReservationPaid{Payment: "refunded", Outcome: "order"})
 		})},
-		"a key holds twice": {"D", "two reservations", func(s *holdRun) bool {
+		"a key holds twice": {"D", "two reservations", func(s *reservationRun) bool {
 			for i := range s.book.Rows[:min(2, len(s.book.Rows))] {
 				s.book.Rows[i].Key = "k"
 			}
 			return len(s.book.Rows) > 1
 		}},
-		"a key is answered two holds": {"D", "two reservations", func(s *holdRun) bool {
+		"a key is answered two holds": {"D", "two reservations", func(s *reservationRun) bool {
 			two := map[string]bool{}
 			for i, op := range s.ops {
 				if op.Kind == Reserve && op.Outcome == OK && len(two) < 2 {
-					s.ops[i].Key, two[op.HoldID] = "k", true
+					s.ops[i].Key, two[op.ReservationID] = "k", true
 				}
 			}
 			return len(two) > 1
 		}},
-		"refunded and sold": {"D", "refund", acknowledged(Confirm, func(op *HoldOp) {
+		"refunded and sold": {"D", "refund", acknowledged(Confirm, func(op *ReservationOp) {
 			op.Outcome, op.Refund = Refused, true
 		})},
-		"an order without a payment": {"", "that is not there", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+		"an order without a payment": {"", "that is not there", row(confirmed, func(_ *reservationRun,
+			h *api.ReservationRow) {
 			h.Orders[0].Payment = "nobody's"
 		})},
-		"confirmed without an order": {"", "has no order", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+		"confirmed without an order": {"", "has no order", row(confirmed, func(_ *reservationRun, h *api.ReservationRow) {
 			h.Orders = nil
 		})},
-		"an order of what is held": {"", "or an order that no confirmation", row(held, func(_ *holdRun,
+		"an order of what is held": {"", "or an order that no confirmation", row(held, func(_ *reservationRun,
 			h *api.ReservationRow) {
 			h.Orders = []api.ReservationOrder{{OrderID: "x", Payment: "x", Quantity: 1}}
 		})},
-		"a payment of two reservations": {"D", "two ends", row(void, func(s *holdRun, h *api.ReservationRow) {
+		"a payment of two reservations": {"D", "two ends", row(void, func(s *reservationRun, h *api.ReservationRow) {
 			h.Payments = []api.ReservationPaid{{Payment: "x"}, {Payment: "x"}}
 		})},
-		"a payment that pays twice": {"D", "two ends", func(s *holdRun) bool {
+		"a payment that pays twice": {"D", "two ends", func(s *reservationRun) bool {
 			var orders []*api.ReservationOrder
 			for _, h := range s.book.Rows {
 				for i := range h.Orders {
@@ -388,16 +395,16 @@ func TestHoldsMutants(t *testing.T) {
 			}
 			return len(orders) > 1
 		}},
-		"refused though there was enough": {"U", "must have been enough", func(s *holdRun) bool {
-			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: 1, Return: 2, Buyer: "b9"})
+		"refused though there was enough": {"U", "must have been enough", func(s *reservationRun) bool {
+			s.ops = append(s.ops, ReservationOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: 1, Return: 2, Buyer: "b9"})
 			return s.answered()
 		}},
-		"limited though there was room": {"U", "must have had room", func(s *holdRun) bool {
-			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Limit: true, Quantity: 1, Call: 1, Return: 2,
+		"limited though there was room": {"U", "must have had room", func(s *reservationRun) bool {
+			s.ops = append(s.ops, ReservationOp{Kind: Reserve, Outcome: Refused, Limit: true, Quantity: 1, Call: 1, Return: 2,
 				Buyer: "b0"})
 			return s.book.PerBuyer > 0 && s.answered()
 		}},
-		"over the limit": {"B", "more than the limit", func(s *holdRun) bool {
+		"over the limit": {"B", "more than the limit", func(s *reservationRun) bool {
 			s.book.PerBuyer = min(1, s.book.PerBuyer)
 			return s.book.PerBuyer > 0 && slices.Max(append(slices.Collect(maps.Values(s.book.BuyerUnits)), 0)) > 1
 		}},
@@ -407,12 +414,12 @@ func TestHoldsMutants(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 4))
 			tried := 0
 			for n := range 900 {
-				s := aHoldRun(r, 25, n%2 == 0)
+				s := aReservationRun(r, 25, n%2 == 0)
 				if !m.harm(s) {
 					continue
 				}
 				tried++
-				got := Holds(s.book, s.ops, "en")
+				got := Reservations(s.book, s.ops, "en")
 				all := strings.Join(append(got.Violations, got.Consequences...), "; ")
 				if !strings.Contains(got.Found, m.letter) || !strings.Contains(all, m.says) {
 					t.Fatalf("run %d: found %q, %s; want %q and %q", n, got.Found, all, m.letter, m.says)
@@ -432,8 +439,8 @@ func TestHoldsTwoClocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	raw := 0
 	for n := range 3_000 {
-		s := aHoldRun(r, 10+n%20, false)
-		j := newHoldJudge(s.book, s.ops, "en")
+		s := aReservationRun(r, 10+n%20, false)
+		j := newReservationJudge(s.book, s.ops, "en")
 		j.skew = skew{0, 0, 1, true}
 		if got := j.judged(); got.Found != "" {
 			raw++
@@ -445,7 +452,7 @@ func TestHoldsTwoClocks(t *testing.T) {
 }
 
 // expiring is a book of one unit with holds that expired, the clients' clock ten seconds behind.
-func expiring(ids ...string) (book *api.Reservations, ops []HoldOp) {
+func expiring(ids ...string) (book *api.Reservations, ops []ReservationOp) {
 	book = &api.Reservations{Initial: 1, Stock: 1, ProductID: 101, Run: 1, AsOfMicros: 12_000_000}
 	for i, id := range ids {
 		at := 10_000_100 + int64(i)
@@ -453,30 +460,32 @@ func expiring(ids ...string) (book *api.Reservations, ops []HoldOp) {
 			Quantity: 1, Events: []api.ReservationEvent{
 				{Now: held, DeadlineMicros: 10_100_000, AtMicros: at},
 				{Was: held, Now: expired, DeadlineMicros: 10_100_000, AtMicros: 10_150_000, CommittedMicros: 10_151_000}}})
-		ops = append(ops, HoldOp{Kind: Reserve, Outcome: OK, HoldID: id, Quantity: 1, Call: 0, Return: 200_000})
+		ops = append(ops, ReservationOp{Kind: Reserve, Outcome: OK, ReservationID: id, Quantity: 1, Call: 0, Return: 200_000})
 	}
 	return book, ops
 }
 
 func TestHoldsExpiryInTime(t *testing.T) {
 	t.Parallel()
-	refused := func(call, end int64) HoldOp {
-		return HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: call, Return: end}
+	refused := func(call, end int64) ReservationOp {
+		return ReservationOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: call, Return: end}
 	}
 	one, ops := expiring("a")
 	two, twice := expiring("a", "b")
 	moved := slices.Clone(ops)
 	moved[0].Call, moved[0].Return = 1e9, 2e9
-	slow := slices.Concat(ops, moved, []HoldOp{{Kind: Reserve, Outcome: Unknown, Call: 7300e9, Return: 7300e9}})
+	slow := slices.Concat(ops, moved, []ReservationOp{{Kind: Reserve, Outcome: Unknown, Call: 7300e9, Return: 7300e9}})
 	old, _ := expiring("a") // two hours later, another reservation is gone
 	old.AsOfMicros += 2 * 3600e6
-	gone := append(slices.Clone(ops), HoldOp{Kind: Reserve, Outcome: OK, HoldID: "gone", Quantity: 1, Call: 1, Return: 2})
+	gone := append(slices.Clone(ops), ReservationOp{Kind: Reserve, Outcome: OK, ReservationID: "gone", Quantity: 1,
+		Call: 1, Return: 2})
 	unstamped, _ := expiring("a")
 	unstamped.Rows[0].Events[1].CommittedMicros = 0
 	coarse, fast := expiring("a") // a clock that ticks in milliseconds, and an answer within one
 	coarse.Rows[0].Events[0].AtMicros, fast[0].Call, fast[0].Return = 10_000_000, 700_000, 800_000
-	fast = append(fast, HoldOp{Kind: Reserve, Outcome: OK, HoldID: "b", Quantity: 1, Call: 1_100_000, Return: 1_300_000},
-		HoldOp{Kind: Cancel, Outcome: OK, HoldID: "b", Call: 1_400_000, Return: 1_500_000})
+	fast = append(fast, ReservationOp{Kind: Reserve, Outcome: OK, ReservationID: "b", Quantity: 1, Call: 1_100_000,
+		Return: 1_300_000},
+		ReservationOp{Kind: Cancel, Outcome: OK, ReservationID: "b", Call: 1_400_000, Return: 1_500_000})
 	coarse.Initial, coarse.Stock = 2, 2
 	coarse.Rows = append(coarse.Rows, api.ReservationRow{ReservationID: "b", State: cancelled, ExpiresMicros: 10_100_000,
 		Quantity: 1, Events: []api.ReservationEvent{{Now: held, DeadlineMicros: 10_100_000, AtMicros: 10_001_000},
@@ -489,16 +498,18 @@ func TestHoldsExpiryInTime(t *testing.T) {
 	for _, h := range []*told{back, both} {
 		h.row("b").Events[0].AtMicros -= 3_000_000
 	}
-	refunded := append(slices.Clone(ops), HoldOp{Kind: Confirm, Outcome: Refused, HoldID: "a", PaymentID: "p",
-		Refund: true, Call: 120e6, Return: 130e6})
+	refunded := append(slices.Clone(ops), ReservationOp{Kind: Confirm, Outcome: Refused, ReservationID: "a",
+		PaymentID: "p",
+		Refund:    true, Call: 120e6, Return: 130e6})
 	for name, tt := range map[string]struct {
 		book  *api.Reservations
-		ops   []HoldOp
+		ops   []ReservationOp
 		found string
 		skips bool
 	}{
-		"a clock of milliseconds":             {coarse, fast, "", false},
-		"refused in the tick of the sweep":    {tight, []HoldOp{fast[0], refused(151_850_000, 151_870_000)}, "", false},
+		"a clock of milliseconds": {coarse, fast, "", false},
+		"refused in the tick of the sweep": {tight, []ReservationOp{fast[0], refused(151_850_000, 151_870_000)}, "",
+			false},
 		"expired before a clock was set":      {back.book, back.ops, "", true},
 		"held twice though a clock was set":   {both.book, both.ops, "O", true},
 		"a payment removed after an hour":     {old, refunded, "", false},
@@ -513,9 +524,9 @@ func TestHoldsExpiryInTime(t *testing.T) {
 		"refused over an hour ago":            {old, append(slices.Clone(ops), refused(-10, -5)), "", false},
 		"lost within the hour":                {one, gone, "A", false},
 		"a lost release excuses":              {one, append(slices.Clone(gone), refused(152e6, 160e6)), "A", false},
-		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
+		"a clock was set":                     {one, slices.Concat(ops, moved, []ReservationOp{refused(9e9, 9e9)}), "", true},
 	} {
-		got := Holds(tt.book, tt.ops, "en")
+		got := Reservations(tt.book, tt.ops, "en")
 		if got.Found != tt.found || len(got.Unchecked) > 0 != tt.skips {
 			t.Errorf("%s: found %q, unchecked %q, want %q, %v", name, got.Found, got.Unchecked, tt.found, tt.skips)
 		}
@@ -527,7 +538,7 @@ func TestHoldRunWeighs(t *testing.T) {
 	t.Parallel()
 	book, ops := expiring("a")
 	stock := int64(1)
-	run := HoldRun{Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
+	run := ReservationRun{Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
 	got := run.Judge(book, ops, "en")
 	if got.Verdict != Vacuous || len(got.Missing) != 4 || len(got.Unchecked) != 1 {
 		t.Errorf("verdict %s, missing %q, unchecked %q, want VACUOUS for 4 reasons, too few races", got.Verdict, got.Missing,
@@ -536,11 +547,11 @@ func TestHoldRunWeighs(t *testing.T) {
 	stock = 2
 	short, backwards := *book, slices.Clone(ops)
 	short.Stock, backwards[0].Return = 0, -1
-	for name, got := range map[string]HoldReport{
+	for name, got := range map[string]ReservationReport{
 		"with another stock":    run.Judge(&short, ops, "en"),
-		"without a history":     HoldRun{}.Judge(book, nil, "en"),
-		"with another's rows":   HoldRun{Mode: "m"}.Judge(book, ops, "en"),
-		"answered before asked": Holds(book, backwards, "en"),
+		"without a history":     ReservationRun{}.Judge(book, nil, "en"),
+		"with another's rows":   ReservationRun{Mode: "m"}.Judge(book, ops, "en"),
+		"answered before asked": Reservations(book, backwards, "en"),
 	} {
 		if got.Verdict != Inconclusive {
 			t.Errorf("%s: %s, want INCONCLUSIVE", name, got.Verdict)

@@ -14,7 +14,7 @@ import (
 // seconds ahead. Everything belongs to ann, one unit at a time.
 type told struct {
 	book *api.Reservations
-	ops  []HoldOp
+	ops  []ReservationOp
 }
 
 func tell(stock int64, script string) *told {
@@ -91,13 +91,14 @@ func (h *told) row(id string) *api.ReservationRow {
 }
 
 // ask is a request with its answer, around the moment of its effect.
-func (h *told) ask(kind HoldKind, out Outcome, id string, ms int64) *HoldOp {
-	h.ops = append(h.ops, HoldOp{Kind: kind, Outcome: out, HoldID: id, Buyer: "ann", Quantity: 1, Call: (ms - 2) * 1e6,
+func (h *told) ask(kind ReservationKind, out Outcome, id string, ms int64) *ReservationOp {
+	h.ops = append(h.ops, ReservationOp{Kind: kind, Outcome: out, ReservationID: id, Buyer: "ann", Quantity: 1,
+		Call:   (ms - 2) * 1e6,
 		Return: (ms + 2) * 1e6})
 	return &h.ops[len(h.ops)-1]
 }
 
-func (h *told) pays(out Outcome, id, payment string, ms int64) *HoldOp {
+func (h *told) pays(out Outcome, id, payment string, ms int64) *ReservationOp {
 	op := h.ask(Confirm, out, id, ms)
 	if op.PaymentID = payment; out == OK {
 		op.OrderID = "o" + payment
@@ -232,7 +233,7 @@ func TestHoldsTold(t *testing.T) {
 		if tt.then != nil {
 			tt.then(h)
 		}
-		got := Holds(h.book, h.ops, "en")
+		got := Reservations(h.book, h.ops, "en")
 		all := strings.Join(got.Violations, "; ")
 		if got.Found != tt.found || (all == "") != (tt.violate == "") || len(got.Violations) > 1 ||
 			!strings.Contains(all, tt.violate) || len(got.Unchecked)+len(got.Missing) > 0 ||
@@ -248,7 +249,7 @@ func TestHoldsWays(t *testing.T) {
 	t.Parallel()
 	states := []string{held, confirmed, cancelled, expired, void}
 	forbids := func(h *told) bool {
-		r := Holds(h.book, nil, "en")
+		r := Reservations(h.book, nil, "en")
 		return strings.Contains(strings.Join(append(r.Violations, r.Consequences...), "; "), "not allowed")
 	}
 	for _, was := range append([]string{""}, states...) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Kind is what a request about a reservation asks for.
-type Kind = judge.HoldKind
+type Kind = judge.ReservationKind
 
 // The kinds that the lab asks for. SweepDue is no request: A, which sweeps, is held in a sweep.
 const (
@@ -43,7 +43,8 @@ func (a About) Units() int64 {
 }
 
 // asks names what a client does, in a story.
-var asks = map[judge.HoldKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays, judge.Cancel: Cancels}
+var asks = map[judge.ReservationKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays,
+	judge.Cancel: Cancels}
 
 // The lengths of a reservation. Brief ends at once; within Short a request gets to its position, unless the machine is
 // very busy; Long outlasts every schedule.
@@ -64,7 +65,7 @@ type Reservation struct {
 
 // Reserve has an actor make a reservation of one unit, and waits for the answer.
 func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
-	p := s.AskHold(a, judge.Reserve, Reservation{}, length)
+	p := s.AskReservation(a, judge.Reserve, Reservation{}, length)
 	if err := p.Wait(ctx); err != nil {
 		return Reservation{}, err
 	}
@@ -75,15 +76,16 @@ func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Re
 	return p.made, nil
 }
 
-// AskHold sends an actor a request about a reservation, or one that makes it, for length. The key of each is new.
-func (s *Scene) AskHold(a *Actor, kind judge.HoldKind, h Reservation, length time.Duration) *Pending {
+// AskReservation sends an actor a request about a reservation, or one that makes it, for length. The key of each is
+// new.
+func (s *Scene) AskReservation(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration) *Pending {
 	ask := s.ask
 	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, s.NewKey(), -1
 	return s.begin(a.URL, a, ask)
 }
 
-// AskHoldAgain is AskHold for [Long] with a key that earlier requests may have.
-func (s *Scene) AskHoldAgain(a *Actor, kind judge.HoldKind, h Reservation, key string) *Pending {
+// AskReservationAgain is AskReservation for [Long] with a key that earlier requests may have.
+func (s *Scene) AskReservationAgain(a *Actor, kind judge.ReservationKind, h Reservation, key string) *Pending {
 	ask := s.ask
 	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, Long, key, -1
 	return s.begin(a.URL, a, ask)
@@ -117,7 +119,7 @@ func (s *Scene) PassDeadline(ctx context.Context, h Reservation) (ended bool, er
 	if err != nil {
 		return false, fmt.Errorf("faultlab: %w", err)
 	}
-	p := s.AskHold(s.Lane.C, judge.Cancel, h, 0)
+	p := s.AskReservation(s.Lane.C, judge.Cancel, h, 0)
 	err = p.Wait(ctx)
 	return err == nil && p.hold.Expired, err
 }
@@ -149,7 +151,7 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p = s.AskHold(s.Lane.A, kind, h, 0)
+		p = s.AskReservation(s.Lane.A, kind, h, 0)
 	}
 	err = p.Wait(ctx)
 	return p, err
@@ -158,9 +160,10 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 // Made is the reservation that the request has made; zero = none. Call it after Done is closed.
 func (p *Pending) Made() Reservation { return p.made }
 
-// HoldAbout is Hold for a request about a reservation, or for a sweep, for which it returns no request.
-func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind judge.HoldKind, h Reservation) (*Pending,
-	*wire.Hold, error) {
+// ReservationAbout is Hold for a request about a reservation, or for a sweep, for which it returns no request.
+func (s *Scene) ReservationAbout(
+	ctx context.Context, a *Actor, at Position, kind judge.ReservationKind, h Reservation,
+) (*Pending, *wire.Hold, error) {
 	if kind == SweepDue {
 		hold, err := s.Sweep(ctx, a, &at)
 		if err == nil && !isClosed(hold.Reached()) {
@@ -168,7 +171,7 @@ func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind judge
 		}
 		return nil, hold, err
 	}
-	return s.holdSent(ctx, a, at, func() *Pending { return s.AskHold(a, kind, h, 0) })
+	return s.holdSent(ctx, a, at, func() *Pending { return s.AskReservation(a, kind, h, 0) })
 }
 
 // Overdue returns when the deadline of a reservation has passed.
@@ -297,24 +300,24 @@ func (s *Scene) reservations(ctx context.Context) (*api.Reservations, error) {
 	return s.Lane.C.shop().ReservationsNow(ctx, s.Lane.Product(), s.ask.Store)
 }
 
-// judgeHolds judges a scene of reservations.
-func (s *Scene) judgeHolds(ctx context.Context) (judge.Report, error) {
+// judgeReservations judges a scene of reservations.
+func (s *Scene) judgeReservations(ctx context.Context) (judge.Report, error) {
 	told, err := s.reservations(ctx)
 	if err != nil {
 		return judge.Report{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var ops []judge.HoldOp
+	var ops []judge.ReservationOp
 	for _, p := range s.ops {
 		ops = append(ops, p.hold)
 	}
 	for _, h := range told.Rows {
-		if h.ReservationID == ops[0].HoldID {
+		if h.ReservationID == ops[0].ReservationID {
 			s.ended = h.State
 		}
 	}
-	return judge.Holds(told, ops, "en").Report, nil
+	return judge.Reservations(told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
@@ -324,5 +327,5 @@ func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
 	if err != nil {
 		return err
 	}
-	return s.AskHold(l.C, judge.Cancel, h, 0).Wait(ctx)
+	return s.AskReservation(l.C, judge.Cancel, h, 0).Wait(ctx)
 }

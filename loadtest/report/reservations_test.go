@@ -16,17 +16,18 @@ import (
 func TestHoldsAreShown(t *testing.T) {
 	t.Parallel()
 	r := resulttest.Exact("reserve-sql", 12*time.Millisecond)
-	r.Plan.Holding = plan.Holding{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
+	r.Plan.Reserving = plan.Reserving{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
 		Extends: 0.05, Returns: 0.04, Carts: 0.08, PayFrom: 20 * time.Millisecond, PayTo: 180 * time.Millisecond, Buyers: 9}
 	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "extended": 35, "returned": 40, "expired": 2,
 		"sold_out": 240}
-	r.Holds = &loadtest.HoldFigures{Buyers: 940, Reserved: 700, Refused: 240, Sold: 500, Refunded: 71, Cancelled: 60,
-		Expired: 140, Extended: 35, Returned: 20, Doubled: 33, Races: 7, SalesPerSecond: 625,
-		Latency: map[judge.HoldKind]loadtest.Latency{judge.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
+	r.Holds = &loadtest.ReservationFigures{Buyers: 940, Reserved: 700, Refused: 240, Sold: 500, Refunded: 71,
+		Cancelled: 60,
+		Expired:   140, Extended: 35, Returned: 20, Doubled: 33, Races: 7, SalesPerSecond: 625,
+		Latency: map[judge.ReservationKind]loadtest.Latency{judge.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
 	r.Verdicts[0].Unchecked = []string{"too few races"}
 	r.Verdicts[0].Consequences = []string{"one", "two", "three"}
-	r.Holds.History = map[int64][]judge.HoldOp{101: {{Kind: judge.Confirm, Call: 1, Return: 2, Outcome: judge.OK,
-		HoldID: "h"}}}
+	r.Holds.History = map[int64][]judge.ReservationOp{101: {{Kind: judge.Confirm, Call: 1, Return: 2, Outcome: judge.OK,
+		ReservationID: "h"}}}
 	var lines strings.Builder
 	testkit.Must(t, WriteHistory(&lines, r))
 	want := `"kind":"confirm","call":1,"return":2,"outcome":"ok","reservation_id":"h"`

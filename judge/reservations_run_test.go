@@ -13,7 +13,7 @@ import (
 // races is a run that could have shown everything, over two replicas, with n holds of all that there is. The deadline
 // of each, at 10.1 s by both clocks, passes during its confirm; a sweep wins the first so many, at 10.1001 s. One buyer
 // is refused, and one has reached his limit.
-func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
+func races(n, swept int) (book *api.Reservations, ops []ReservationOp) {
 	book = &api.Reservations{Initial: int64(n), Stock: int64(swept), PerBuyer: 1, AsOfMicros: 12_000_001,
 		BuyerUnits: map[string]int64{}}
 	for i := range n {
@@ -22,7 +22,7 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 			Quantity: 1, ExpiresMicros: 10_100_000, Late: ledger.LateRefund,
 			Events: []api.ReservationEvent{{Now: held, DeadlineMicros: 10_100_000, AtMicros: at}}}
 		end := api.ReservationEvent{Was: held, Now: confirmed, DeadlineMicros: 10_100_000, AtMicros: 10_099_950}
-		confirm := HoldOp{Kind: Confirm, Outcome: OK, HoldID: id, PaymentID: payment, Call: 10_099_900e3,
+		confirm := ReservationOp{Kind: Confirm, Outcome: OK, ReservationID: id, PaymentID: payment, Call: 10_099_900e3,
 			Return: 10_100_200e3}
 		if i < swept {
 			row.State, confirm.Outcome, confirm.Refund, confirm.Expired = expired, Refused, true, true
@@ -35,10 +35,12 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 		row.Events, confirm.OrderID = append(row.Events, end), order
 		row.Payments = []api.ReservationPaid{{Payment: payment, OrderID: order}}
 		book.Rows = append(book.Rows, row)
-		ops = append(ops, HoldOp{Kind: Reserve, Outcome: OK, HoldID: id, Buyer: buyer, Quantity: 1, Call: (at - 5) * 1000,
+		ops = append(ops, ReservationOp{Kind: Reserve, Outcome: OK, ReservationID: id, Buyer: buyer, Quantity: 1,
+			Call:   (at - 5) * 1000,
 			Return: (at + 5) * 1000}, confirm)
 	}
-	refused := HoldOp{Kind: Reserve, Outcome: Refused, Buyer: "b0", Quantity: 1, Call: 10_050_000e3, Return: 10_050_001e3}
+	refused := ReservationOp{Kind: Reserve, Outcome: Refused, Buyer: "b0", Quantity: 1, Call: 10_050_000e3,
+		Return: 10_050_001e3}
 	limited := refused
 	limited.Limit, limited.Call, limited.Return = true, 10_050_002e3, 10_050_003e3
 	return book, append(ops, refused, limited)
@@ -48,12 +50,12 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 func TestHoldRunProves(t *testing.T) {
 	t.Parallel()
 	type run struct {
-		HoldRun
+		ReservationRun
 		book  *api.Reservations
-		ops   []HoldOp
+		ops   []ReservationOp
 		stock int64
 	}
-	each := func(kind HoldKind, do func(op *HoldOp)) func(r *run) {
+	each := func(kind ReservationKind, do func(op *ReservationOp)) func(r *run) {
 		return func(r *run) {
 			for i := range r.ops {
 				if r.ops[i].Kind == kind {
@@ -62,8 +64,8 @@ func TestHoldRunProves(t *testing.T) {
 			}
 		}
 	}
-	unknown := func(op *HoldOp) { op.Outcome = Unknown }
-	later := each(Confirm, func(op *HoldOp) {
+	unknown := func(op *ReservationOp) { op.Outcome = Unknown }
+	later := each(Confirm, func(op *ReservationOp) {
 		if op.Refund {
 			op.Call, op.Return = op.Call+150_000, op.Return+150_000
 		}
@@ -80,8 +82,8 @@ func TestHoldRunProves(t *testing.T) {
 		"none confirmed":  {20, 20, nil, Vacuous, "of 20 reservations that had one, 0 were confirmed and 20 expired"},
 		"none expired":    {20, 0, nil, Exact, "of 20 reservations that had one, 20 were confirmed and 0 expired"},
 		"without answers": {20, 10, each(Confirm, unknown), Exact, "only 0"},
-		"before":          {20, 10, each(Confirm, func(op *HoldOp) { op.Return -= 250_000 }), Exact, "only 0"},
-		"without clocks":  {20, 10, each(Reserve, func(op *HoldOp) { op.Call, op.Return = 0, 1 }), Exact, "only 0"},
+		"before":          {20, 10, each(Confirm, func(op *ReservationOp) { op.Return -= 250_000 }), Exact, "only 0"},
+		"without clocks":  {20, 10, each(Reserve, func(op *ReservationOp) { op.Call, op.Return = 0, 1 }), Exact, "only 0"},
 		"confirmed twice": {20, 0, func(r *run) { r.ops = append(r.ops, r.ops[1]) }, Exact, "one, 20 were confirmed and 0"},
 		"expired by the confirm": {20, 19, func(r *run) {
 			later(r)
@@ -102,7 +104,7 @@ func TestHoldRunProves(t *testing.T) {
 		"nothing sold":  {20, 20, nil, Vacuous, "nothing was sold; limit_reached 1, refused 1"},
 		"nobody refused": {20, 10, func(r *run) { unknown(&r.ops[40]) }, Vacuous,
 			"no request was refused as sold out; limit_reached 1, unknown 1;"},
-		"as meant":            {9, 5, func(r *run) { unknown(&r.ops[18]); r.HoldRun = HoldRun{} }, Exact, ""},
+		"as meant":            {9, 5, func(r *run) { unknown(&r.ops[18]); r.ReservationRun = ReservationRun{} }, Exact, ""},
 		"one replica":         {1, 0, nil, Vacuous, "replica 0 served everything"},
 		"one after the other": {1, 0, nil, Vacuous, "no two requests ran at the same time"},
 		"units that count twice": {20, 10, func(r *run) { r.book.Stock += 3 }, Broken,
@@ -112,7 +114,7 @@ func TestHoldRunProves(t *testing.T) {
 		"held at once, and more": {20, 10, func(r *run) { r.book.Initial, r.stock, r.book.Stock = 18, 18, 9 }, Broken,
 			"oversold 2, counted twice 1; claimed exact, but stock 9, held 0, ordered 10"},
 	} {
-		r := run{HoldRun: HoldRun{Mode: "m", Replicas: 2, WantSoldOut: true, Expiry: true}}
+		r := run{ReservationRun: ReservationRun{Mode: "m", Replicas: 2, WantSoldOut: true, Expiry: true}}
 		r.book, r.ops = races(tt.n, tt.swept)
 		r.stock = r.book.Initial
 		if tt.change != nil {

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// HoldState is where a reservation is on its way:
+// ReservationState is where a reservation is on its way:
 //
 //	(none) ── hold ─> held ── confirm, before the deadline ─> confirmed
 //	                  held ── cancel ─> cancelled
 //	                  held ── deadline ─> expired ── late payment, late=rehold, units free ─> confirmed
 //	                  held ── the product's stock was set anew ─> void
-type HoldState string
+type ReservationState string
 
 // The states. Only held holds units.
 const (
-	Held      HoldState = "held"
-	Confirmed HoldState = "confirmed"
-	Cancelled HoldState = "cancelled"
-	Expired   HoldState = "expired"
-	Void      HoldState = "void"
+	Held      ReservationState = "held"
+	Confirmed ReservationState = "confirmed"
+	Cancelled ReservationState = "cancelled"
+	Expired   ReservationState = "expired"
+	Void      ReservationState = "void"
 )
 
 // What a payment after the deadline gets, as the product says.
@@ -28,33 +28,33 @@ const (
 	LateRehold = "rehold" // an order while units are free, else the money back
 )
 
-// Hold is a reservation: units of its items, held for a buyer until the deadline.
-type Hold struct {
+// Reservation is a reservation: units of its items, held for a buyer until the deadline.
+type Reservation struct {
 	ID            string
 	Key           []byte // of the request that made it; nil = none
 	Fingerprint   []byte // of the payload that came with the key
 	Mode, Replica string
 	Buyer         string // "" = not given
-	State         HoldState
+	State         ReservationState
 	Late          string
 	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the one extension was granted, 0
 	// = not yet.
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
-	Items                                                       []HoldItem
+	Items                                                       []ReservationItem
 }
 
-// HoldItem is what a reservation holds of one product.
-type HoldItem struct {
+// ReservationItem is what a reservation holds of one product.
+type ReservationItem struct {
 	ProductID, Quantity int64
 	Run                 int64  // the product's at the time of the hold
 	OrderID             string // once it is confirmed
 }
 
-// HoldEvent is a change of a reservation's state.
-type HoldEvent struct {
-	HoldID         string
-	Was, Now       HoldState // Was "" = made
-	DeadlineMicros int64     // the deadline that was valid then
+// ReservationEvent is a change of a reservation's state.
+type ReservationEvent struct {
+	ReservationID  string
+	Was, Now       ReservationState // Was "" = made
+	DeadlineMicros int64            // the deadline that was valid then
 	Replica        string
 	AtMicros       int64
 	// CommittedMicros is by when a sweep's expiry was certain; 0 = nobody looked.
@@ -63,16 +63,16 @@ type HoldEvent struct {
 
 // Payment is what a confirm came with, and its one end.
 type Payment struct {
-	ID       []byte
-	HoldID   string
-	OrderID  string // "" = refunded
-	Outcome  string // "order" or "refund", as the row says; "" in Redis, whose payments do not say it again
-	AtMicros int64
+	ID            []byte
+	ReservationID string
+	OrderID       string // "" = refunded
+	Outcome       string // "order" or "refund", as the row says; "" in Redis, whose payments do not say it again
+	AtMicros      int64
 }
 
-// Holds is what one store holds on a product at one moment, for a judge: the counts and rows of its present run. The
-// times are by the store's clock.
-type Holds struct {
+// Reservations is what one store holds on a product at one moment, for a judge: the counts and rows of its present run.
+// The times are by the store's clock.
+type Reservations struct {
 	AsOfMicros int64
 	Initial    int64
 	Stock      int64
@@ -83,34 +83,34 @@ type Holds struct {
 	PerBuyer   int64 // 0 = no limit
 	Run        int64
 	BuyerUnits map[string]int64
-	Rows       []HoldRow     // by id
-	Sweep      time.Duration // mean time between two sweeps of the process that read them; 0 = it does not sweep
+	Rows       []ReservationRow // by id
+	Sweep      time.Duration    // mean time between two sweeps of the process that read them; 0 = it does not sweep
 }
 
-// HoldRow is a reservation with all that became of it.
-type HoldRow struct {
-	Hold
-	Events   []HoldEvent // the oldest first
+// ReservationRow is a reservation with all that became of it.
+type ReservationRow struct {
+	Reservation
+	Events   []ReservationEvent // the oldest first
 	Payments []Payment
-	Orders   []HoldOrder // of the product: one, or none
+	Orders   []ReservationOrder // of the product: one, or none
 }
 
-// HoldOrder is an order row of a reservation.
-type HoldOrder struct {
+// ReservationOrder is an order row of a reservation.
+type ReservationOrder struct {
 	ID, Payment, Buyer  string
 	Quantity            int64
 	Returned, Restocked bool
 }
 
-// HoldsPage is the most reservations that one call of Reservations returns.
-const HoldsPage = 500
+// ReservationsPage is the most reservations that one call of Reservations returns.
+const ReservationsPage = 500
 
 // Ended is what came of a confirm, a cancel or an extension.
 type Ended struct {
-	Hold    Hold
-	OrderID string // of a payment that became an order
-	Refund  bool   // of a payment that did not
-	Replay  bool   // of a payment that was answered before
+	Reservation Reservation
+	OrderID     string // of a payment that became an order
+	Refund      bool   // of a payment that did not
+	Replay      bool   // of a payment that was answered before
 }
 
 // MaxUnits is the most units of a product that has a row per unit.

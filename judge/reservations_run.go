@@ -9,8 +9,8 @@ import (
 	"lastitem/say/text"
 )
 
-// HoldRun says what a run of requests about reservations was meant to show.
-type HoldRun struct {
+// ReservationRun says what a run of requests about reservations was meant to show.
+type ReservationRun struct {
 	Mode  string
 	Store api.Store
 	// Replicas, Stock, WantSoldOut and Stopped are those of [Input].
@@ -28,8 +28,8 @@ const enoughRaces = 20
 
 // Judge is [Holds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
 // else set the stock or reserved.
-func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
-	j := newHoldJudge(b, ops, lang)
+func (run ReservationRun) Judge(b *api.Reservations, ops []ReservationOp, lang string) ReservationReport {
+	j := newReservationJudge(b, ops, lang)
 	j.r.Mode, j.r.Store = run.Mode, run.Store
 	if run.Stock != nil && *run.Stock != b.Initial {
 		j.tainted = true
@@ -55,7 +55,7 @@ func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldRep
 }
 
 // weigh asks whether the data could have shown a failure at all.
-func (j *holdJudge) weigh(run HoldRun) {
+func (j *reservationJudge) weigh(run ReservationRun) {
 	j.r.Answers, j.r.Replicas = map[Outcome]int{}, map[string]int{}
 	made, refused := 0, 0
 	var all, asked []Op // asked for units
@@ -111,19 +111,19 @@ func (j *holdJudge) weigh(run HoldRun) {
 }
 
 // weighExpiry counts the confirms that were under way when the deadline or a sweep of their reservation came.
-func (j *holdJudge) weighExpiry() {
+func (j *reservationJudge) weighExpiry() {
 	won := map[string]int{}
 	raced := map[string]bool{}
 	for _, op := range j.ops {
-		row := j.rows[op.HoldID]
-		if op.Kind != Confirm || op.Outcome == Unknown || raced[op.HoldID] || !j.skew.known {
+		row := j.rows[op.ReservationID]
+		if op.Kind != Confirm || op.Outcome == Unknown || raced[op.ReservationID] || !j.skew.known {
 			continue
 		}
 		within := func(at int64) bool { return op.Call <= j.skew.latest(at) && j.skew.earliest(at) <= op.Return }
 		if within(row.ExpiresMicros) || slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
 			return e.CommittedMicros > e.AtMicros && within(e.CommittedMicros) // else the confirm itself may have expired it
 		}) {
-			raced[op.HoldID] = true
+			raced[op.ReservationID] = true
 			if slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool { return e.Now == expired }) {
 				won[expired]++ // though a late payment may have bought it since
 			} else {
@@ -142,7 +142,7 @@ func (j *holdJudge) weighExpiry() {
 }
 
 // With is the report on a store with what was found of its reservations in their own book.
-func (r Report) With(h HoldReport) Report {
+func (r Report) With(h ReservationReport) Report {
 	r.Held, r.WrittenOff = h.Held, h.WrittenOff
 	r.Unchecked = append(r.Unchecked, h.Unchecked...)
 	if h.Verdict != Broken {

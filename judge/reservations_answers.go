@@ -11,34 +11,34 @@ import (
 // The rules about answers: the book must have what the service acknowledged, once.
 
 // answers checks what was acknowledged.
-func (j *holdJudge) answers() {
-	j.answeredHolds()
+func (j *reservationJudge) answers() {
+	j.answeredReservations()
 	j.answeredPayments()
 	var kept []string
 	for _, op := range j.ops {
 		if op.Outcome == OK && j.keeps(op) {
-			kept = append(kept, op.HoldID)
+			kept = append(kept, op.ReservationID)
 		}
 	}
 	j.prove('A', &j.r.AckLost, kept, text.Of("%d [cancellation, extension or return was|cancellations, extensions or "+
 		"returns were] answered, but not executed"))
 }
 
-func (j *holdJudge) answeredHolds() {
+func (j *reservationJudge) answeredReservations() {
 	var absent, other []string
 	purged := 0
 	for _, op := range j.ops {
 		if op.Kind != Reserve || op.Outcome != OK {
 			continue
 		}
-		switch row, there := j.rows[op.HoldID]; {
+		switch row, there := j.rows[op.ReservationID]; {
 		case there && (row.Buyer != op.Buyer || row.Quantity != op.Quantity):
-			other = append(other, op.HoldID)
+			other = append(other, op.ReservationID)
 		case there:
 		case j.purged(op):
 			purged++
 		default:
-			absent = append(absent, op.HoldID)
+			absent = append(absent, op.ReservationID)
 		}
 	}
 	if purged > 0 {
@@ -51,7 +51,7 @@ func (j *holdJudge) answeredHolds() {
 	j.named(other, "", text.Of("%d [reservation is|reservations are] of another buyer or quantity than was asked for"))
 }
 
-func (j *holdJudge) answeredPayments() {
+func (j *reservationJudge) answeredPayments() {
 	var lost, foreign, refunded, endless []string
 	type order struct{ id, hold string }
 	orders, ends := map[string]order{}, map[string]bool{} // by payment
@@ -67,11 +67,11 @@ func (j *holdJudge) answeredPayments() {
 		if op.Kind != Confirm {
 			continue
 		}
-		_, there := j.rows[op.HoldID]
+		_, there := j.rows[op.ReservationID]
 		switch o, made := orders[op.PaymentID]; {
 		case op.Outcome == OK && (!made || o.id != op.OrderID):
 			lost = append(lost, cmp.Or(op.OrderID, op.PaymentID))
-		case op.Outcome == OK && o.hold != op.HoldID:
+		case op.Outcome == OK && o.hold != op.ReservationID:
 			foreign = append(foreign, op.OrderID)
 		case op.Refund && made:
 			refunded = append(refunded, op.PaymentID)
@@ -88,7 +88,7 @@ func (j *holdJudge) answeredPayments() {
 
 // heldTwice lists the keys that have made two reservations, and the reservations that two keys have made, by the rows
 // or by the answers.
-func (j *holdJudge) heldTwice() (keys, ids []string) {
+func (j *reservationJudge) heldTwice() (keys, ids []string) {
 	made, by := map[string]string{}, map[string]string{}
 	note := func(one map[string]string, from, to string, twice *[]string) {
 		if first, seen := one[from]; !seen {
@@ -108,7 +108,7 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 	}
 	for _, op := range j.ops {
 		if op.Kind == Reserve && op.Outcome == OK {
-			both(op.Key, op.HoldID)
+			both(op.Key, op.ReservationID)
 		}
 	}
 	return keys, ids
@@ -117,8 +117,8 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 // keeps reports whether a cancellation, an extension or a return that was answered never happened, or not as answered.
 // If a later change has overwritten a cancellation, that change is to blame. No late payment buys what a cancel has
 // found expired.
-func (j *holdJudge) keeps(op HoldOp) bool {
-	row, there := j.rows[op.HoldID]
+func (j *reservationJudge) keeps(op ReservationOp) bool {
+	row, there := j.rows[op.ReservationID]
 	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
 	switch op.Kind {
 	case Cancel:

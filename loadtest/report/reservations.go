@@ -10,20 +10,20 @@ import (
 )
 
 // holdSteps names the requests about a reservation.
-var holdSteps = text.Table(map[judge.HoldKind]string{
+var holdSteps = text.Table(map[judge.ReservationKind]string{
 	judge.Reserve: "reserve", judge.Confirm: "confirm", judge.Cancel: "cancel", judge.Extend: "extend",
 	judge.Return: "return",
 })
 
 // holdLines says what became of the buyers of a run that reserves; none for other runs.
-func holdLines(h *loadtest.HoldFigures, lang string) []string {
+func holdLines(h *loadtest.ReservationFigures, lang string) []string {
 	if h == nil {
 		return nil
 	}
 	var lines []string
 	if h.Took > 0 {
 		lines = append(lines, text.Of("measured before the load: a reserve or its payment took %s (p50); chosen: held "+
-			"for %s, paid after %s to %s").With(h.Took, h.Holding.For, h.Holding.PayFrom, h.Holding.PayTo).In(lang))
+			"for %s, paid after %s to %s").With(h.Took, h.Reserving.For, h.Reserving.PayFrom, h.Reserving.PayTo).In(lang))
 	}
 	lines = append(lines,
 		text.Of("completed sales: %s/s; of %d [buyer|buyers], %d reserved and %d paid; sold_out answers: %d, "+
@@ -32,7 +32,7 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 			"returned: %d; double clicks: %d; confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired,
 			h.Extended, h.Refunded, h.Returned, h.Doubled, h.Races).In(lang))
 	var parts []string
-	for _, kind := range judge.HoldKinds {
+	for _, kind := range judge.ReservationKinds {
 		if l := h.Latency[kind]; l.Count > 0 {
 			parts = append(parts, holdSteps.In(lang)[kind]+" "+millis(l.P50)+"/"+millis(l.P95)+"/"+millis(l.P99))
 		}
@@ -45,7 +45,7 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 }
 
 // holdingText says what the buyers of a plan do.
-func holdingText(h plan.Holding, lang string) string {
+func holdingText(h plan.Reserving, lang string) string {
 	said := text.Of("held for %s: %s%% pay after %s to %s, %s%% pay late, %s%% cancel").With(h.For, trimFloat(100*h.Pays),
 		h.PayFrom, h.PayTo, trimFloat(100*h.PaysLate), trimFloat(100*h.Cancels)).In(lang)
 	if h.Scaled {

@@ -8,41 +8,41 @@ import (
 	"lastitem/say/text"
 )
 
-// HoldKind is what a request about a reservation asks for.
-type HoldKind string
+// ReservationKind is what a request about a reservation asks for.
+type ReservationKind string
 
 // The kinds.
 const (
-	Reserve HoldKind = "reserve"
-	Confirm HoldKind = "confirm"
-	Cancel  HoldKind = "cancel"
-	Extend  HoldKind = "extend"
-	Return  HoldKind = "return" // of the order that a confirm has made
+	Reserve ReservationKind = "reserve"
+	Confirm ReservationKind = "confirm"
+	Cancel  ReservationKind = "cancel"
+	Extend  ReservationKind = "extend"
+	Return  ReservationKind = "return" // of the order that a confirm has made
 )
 
-// HoldKinds lists them all.
-var HoldKinds = []HoldKind{Reserve, Confirm, Cancel, Extend, Return}
+// ReservationKinds lists them all.
+var ReservationKinds = []ReservationKind{Reserve, Confirm, Cancel, Extend, Return}
 
-// HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
-// repetition with the same key is a HoldOp of its own.
-type HoldOp struct {
-	Kind   HoldKind `json:"kind"`
-	Call   int64    `json:"call"`
-	Return int64    `json:"return"`
-	Key    string   `json:"key,omitempty"` // of a reserve; "" = none
+// ReservationOp is one request about a reservation of the judged product, as its client saw it. Times are those of
+// [Op]. A repetition with the same key is a ReservationOp of its own.
+type ReservationOp struct {
+	Kind   ReservationKind `json:"kind"`
+	Call   int64           `json:"call"`
+	Return int64           `json:"return"`
+	Key    string          `json:"key,omitempty"` // of a reserve; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
-	Outcome   Outcome `json:"outcome"`
-	Limit     bool    `json:"limit,omitempty"`
-	HoldID    string  `json:"reservation_id,omitempty"`
-	Buyer     string  `json:"buyer,omitempty"`
-	Quantity  int64   `json:"quantity"`
-	PaymentID string  `json:"payment,omitempty"`  // of a confirm
-	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK, and of a return
-	Refund    bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
-	Expired   bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
-	Restock   bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
-	Replayed  bool    `json:"replayed,omitempty"`
+	Outcome       Outcome `json:"outcome"`
+	Limit         bool    `json:"limit,omitempty"`
+	ReservationID string  `json:"reservation_id,omitempty"`
+	Buyer         string  `json:"buyer,omitempty"`
+	Quantity      int64   `json:"quantity"`
+	PaymentID     string  `json:"payment,omitempty"`  // of a confirm
+	OrderID       string  `json:"order_id,omitempty"` // of a confirm that is OK, and of a return
+	Refund        bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
+	Expired       bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Restock       bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
+	Replayed      bool    `json:"replayed,omitempty"`
 }
 
 // The states of a reservation, as the API tells them.
@@ -54,15 +54,15 @@ const (
 	void      = string(ledger.Void)
 )
 
-// HoldReport is the verdict on reservations of one product.
-type HoldReport struct {
+// ReservationReport is the verdict on reservations of one product.
+type ReservationReport struct {
 	Report
 	Held, WrittenOff int64
 	// Races counts the reservations whose confirm was under way when their deadline or their sweep came.
 	Races int
 }
 
-// Holds says what the requests and the book of one product prove about its reservations:
+// Reservations says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
 //   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
@@ -83,15 +83,15 @@ type HoldReport struct {
 // it do not apply.
 //
 // The book is of one snapshot, taken after the run and when no hold was overdue any more, all pages in one.
-func Holds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
-	j := newHoldJudge(b, ops, lang)
+func Reservations(b *api.Reservations, ops []ReservationOp, lang string) ReservationReport {
+	j := newReservationJudge(b, ops, lang)
 	j.compareClocks()
 	return j.judged()
 }
 
-// newHoldJudge has looked at nothing yet.
-func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
-	j := &holdJudge{book: b, ops: slices.Clone(ops), rows: map[string]api.ReservationRow{}, findings: findings{
+// newReservationJudge has looked at nothing yet.
+func newReservationJudge(b *api.Reservations, ops []ReservationOp, lang string) *reservationJudge {
+	j := &reservationJudge{book: b, ops: slices.Clone(ops), rows: map[string]api.ReservationRow{}, findings: findings{
 		r: Report{ProductID: b.ProductID, Initial: b.Initial, Final: b.Stock, Lang: lang}}}
 	for _, row := range b.Rows {
 		j.rows[row.ReservationID] = row
@@ -114,7 +114,7 @@ func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
 }
 
 // judged applies the rules.
-func (j *holdJudge) judged() HoldReport {
+func (j *reservationJudge) judged() ReservationReport {
 	j.conserve()
 	j.walk()
 	j.pairTakes()
@@ -123,14 +123,14 @@ func (j *holdJudge) judged() HoldReport {
 	j.payments()
 	j.answers()
 	j.refusals()
-	return HoldReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
+	return ReservationReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
 }
 
-// holdJudge is one judgement of reservations in progress.
-type holdJudge struct {
+// reservationJudge is one judgement of reservations in progress.
+type reservationJudge struct {
 	findings
 	book                      *api.Reservations
-	ops                       []HoldOp
+	ops                       []ReservationOp
 	rows                      map[string]api.ReservationRow
 	held, ordered, writtenOff int64
 	leaked                    int64
@@ -145,7 +145,7 @@ type holdJudge struct {
 
 // firstCalls moves the call of each repetition to the first: of several tries under one key nobody knows which had the
 // effect, and it was not before the first of them.
-func (j *holdJudge) firstCalls() {
+func (j *reservationJudge) firstCalls() {
 	first := map[string]int64{}
 	for _, op := range j.ops {
 		if at, seen := first[op.try()]; !seen || op.Call < at {
@@ -160,7 +160,7 @@ func (j *holdJudge) firstCalls() {
 }
 
 // try names what repetitions have in common; "" = it is not repeated.
-func (op HoldOp) try() string {
+func (op ReservationOp) try() string {
 	switch {
 	case op.Kind == Reserve && op.Key != "":
 		return "key " + op.Key
@@ -170,7 +170,7 @@ func (op HoldOp) try() string {
 	return ""
 }
 
-func (j *holdJudge) conserve() {
+func (j *reservationJudge) conserve() {
 	b := j.book
 	overdue := int64(0)
 	for _, row := range b.Rows {
@@ -207,7 +207,7 @@ var ways = map[[2]string]bool{
 }
 
 // walk follows the events of each reservation.
-func (j *holdJudge) walk() {
+func (j *reservationJudge) walk() {
 	var early, overwritten, late, extended, bad, lies []string
 	var was, now string // of the first bad change
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
@@ -264,7 +264,7 @@ func (j *holdJudge) walk() {
 }
 
 // payments checks orders against reservations, and the ends of payments.
-func (j *holdJudge) payments() {
+func (j *reservationJudge) payments() {
 	var two, orderless, ended, ends, endless, others []string
 	end, paid := map[string]string{}, map[string]int{}
 	for _, row := range j.book.Rows {
@@ -311,7 +311,7 @@ func (j *holdJudge) payments() {
 }
 
 // charged notes sales of reservations that had ended: D, or O if the sums show that the units were sold again.
-func (j *holdJudge) charged(ids []string, t text.Text) {
+func (j *reservationJudge) charged(ids []string, t text.Text) {
 	if j.r.Oversold > 0 {
 		j.named(ids, "O", t)
 	} else {
@@ -320,7 +320,7 @@ func (j *holdJudge) charged(ids []string, t text.Text) {
 }
 
 // prove notes an outcome that was seen as often as there are ids, and adds it to the sum.
-func (j *holdJudge) prove(letter byte, sum *int, ids []string, t text.Text) {
+func (j *reservationJudge) prove(letter byte, sum *int, ids []string, t text.Text) {
 	if len(ids) > 0 {
 		j.find(letter)
 		*sum += len(ids)
@@ -329,7 +329,7 @@ func (j *holdJudge) prove(letter byte, sum *int, ids []string, t text.Text) {
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
-func (j *holdJudge) named(ids []string, implied string, t text.Text, args ...any) {
+func (j *reservationJudge) named(ids []string, implied string, t text.Text, args ...any) {
 	if len(ids) > 0 {
 		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(text.Of(", the first: %s"), slices.Min(ids))
 		j.broken = append(j.broken, violation{implied, said})

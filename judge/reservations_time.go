@@ -25,7 +25,7 @@ type skew struct {
 const micro = int64(1000) // nanoseconds
 
 // compareClocks finds the skew.
-func (j *holdJudge) compareClocks() {
+func (j *reservationJudge) compareClocks() {
 	j.skew = skew{least: always, most: never, tick: 1}
 	if !slices.ContainsFunc(j.book.Rows, func(row api.ReservationRow) bool {
 		return slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool { return e.AtMicros%1000 != 0 })
@@ -33,11 +33,11 @@ func (j *holdJudge) compareClocks() {
 		j.skew.tick = 1000 // SQLite's
 	}
 	for _, op := range j.ops {
-		now := map[HoldKind]string{Reserve: held, Confirm: confirmed}[op.Kind]
+		now := map[ReservationKind]string{Reserve: held, Confirm: confirmed}[op.Kind]
 		if now == "" || op.Outcome != OK {
 			continue
 		}
-		for _, e := range j.rows[op.HoldID].Events {
+		for _, e := range j.rows[op.ReservationID].Events {
 			if e.Now == now {
 				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
 				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
@@ -87,14 +87,14 @@ type taken struct {
 const never = int64(1<<63 - 1)
 
 // pairTakes pairs each reservation that was made with its release.
-func (j *holdJudge) pairTakes() {
+func (j *reservationJudge) pairTakes() {
 	calls := map[string]int{} // to takes
 	for _, op := range j.ops {
-		row, there := j.rows[op.HoldID]
-		if _, seen := calls[op.HoldID]; op.Kind != Reserve || op.Outcome != OK || seen || !there {
+		row, there := j.rows[op.ReservationID]
+		if _, seen := calls[op.ReservationID]; op.Kind != Reserve || op.Outcome != OK || seen || !there {
 			continue
 		}
-		calls[op.HoldID] = len(j.takes)
+		calls[op.ReservationID] = len(j.takes)
 		j.takes = append(j.takes, taken{buyer: op.Buyer, // the service may have forgotten him
 			units: row.Quantity, call: op.Call, answer: op.Return})
 	}
@@ -106,8 +106,8 @@ func (j *holdJudge) pairTakes() {
 	}
 	j.cancelled = map[string]int64{}
 	for _, op := range j.ops {
-		if at, seen := j.cancelled[op.HoldID]; op.Kind == Cancel && (!seen || op.Call < at) {
-			j.cancelled[op.HoldID] = op.Call
+		if at, seen := j.cancelled[op.ReservationID]; op.Kind == Cancel && (!seen || op.Call < at) {
+			j.cancelled[op.ReservationID] = op.Call
 		}
 	}
 	for id, i := range calls {
@@ -115,8 +115,8 @@ func (j *holdJudge) pairTakes() {
 		j.takes[i].returned = slices.ContainsFunc(j.rows[id].Orders, func(o api.ReservationOrder) bool { return o.Returned })
 	}
 	for _, op := range j.ops {
-		i, seen := calls[op.HoldID]
-		row := j.rows[op.HoldID]
+		i, seen := calls[op.ReservationID]
+		row := j.rows[op.ReservationID]
 		if seen && op.Outcome != Unknown && len(row.Orders) == 0 && (op.Expired && row.State == expired ||
 			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
@@ -126,7 +126,7 @@ func (j *holdJudge) pairTakes() {
 
 // released says from when on a reservation's units may have been free again, and from when on they certainly were by
 // the stamp of a sweep; never = not, or nobody knows, and always = nobody knows since when.
-func (j *holdJudge) released(id string) (freed, free int64) {
+func (j *reservationJudge) released(id string) (freed, free int64) {
 	row := j.rows[id]
 	freed, free = never, never
 	for _, e := range row.Events {
@@ -156,7 +156,7 @@ func (j *holdJudge) released(id string) (freed, free int64) {
 
 // tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
 // releases that may have begun; or the last moment, since a late payment takes released units again.
-func (j *holdJudge) tooMuch() {
+func (j *reservationJudge) tooMuch() {
 	if most := max(peak(j.takes), j.held+j.ordered+j.writtenOff); most > j.book.Initial {
 		j.find('O')
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
@@ -166,7 +166,7 @@ func (j *holdJudge) tooMuch() {
 
 // limit compares what each buyer had at once, and has, with the limit and with what is counted for it. Units that came
 // back twice came back to the limit twice as well: a difference that they explain follows from O.
-func (j *holdJudge) limit() {
+func (j *reservationJudge) limit() {
 	if j.book.PerBuyer == 0 {
 		return
 	}
@@ -206,7 +206,7 @@ func (j *holdJudge) limit() {
 }
 
 // unless finds a letter that does not follow from O, and returns the one that implies what was seen.
-func (j *holdJudge) unless(letter byte, follows bool) (implied string) {
+func (j *reservationJudge) unless(letter byte, follows bool) (implied string) {
 	if follows {
 		return "O"
 	}
@@ -214,7 +214,7 @@ func (j *holdJudge) unless(letter byte, follows bool) (implied string) {
 	return string(letter)
 }
 
-func (j *holdJudge) byBuyer() map[string][]taken {
+func (j *reservationJudge) byBuyer() map[string][]taken {
 	by := map[string][]taken{}
 	for _, t := range j.takes {
 		if t.returned {
@@ -247,7 +247,7 @@ func peak(takes []taken) (most int64) {
 // refusals checks every sold_out and limit_reached. A refusal of q, called at c and answered at r, is justified if at
 // some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
 // release that was certain before t.
-func (j *holdJudge) refusals() {
+func (j *reservationJudge) refusals() {
 	all, by, buyers := shelfOf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
@@ -283,7 +283,7 @@ func (j *holdJudge) refusals() {
 
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment
 // are kept for an hour.
-func (j *holdJudge) purged(op HoldOp) bool {
+func (j *reservationJudge) purged(op ReservationOp) bool {
 	return j.end-op.Call > int64(time.Hour)
 }
 
