@@ -96,8 +96,12 @@ func words[To, From ~string](from []From) []To {
 }
 
 // Hazards names the columns of the claims table, in its order.
-var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write",
-	"expiry"}
+var Hazards = func() (words []string) {
+	for _, h := range api.Hazards {
+		words = append(words, h.Word)
+	}
+	return words
+}()
 
 // Row returns what a mode claims with a store, in the order of [Hazards]. A mode that holds nothing has nothing that
 // expires, so it says nothing about expiry.
