@@ -332,7 +332,7 @@ func (t *Tx) now() (micros int64, err error) {
 
 // note records a change of state for the judge, right after the statement that makes it.
 func (t *Tx) note(h ledger.Reservation, was, now ledger.ReservationState, replica string, at int64) {
-	t.later(t.q.ReservationEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
+	t.later(t.q.HoldEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
 // move changes the state, if the reservation is still as it was read; otherwise the transaction fails: see the

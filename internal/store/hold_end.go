@@ -38,7 +38,7 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedReservation, err error) {
 		return h, err
 	}
 	var order string
-	err = tx.conn.QueryRowContext(tx.ctx, tx.q.ReservationOrder, id).Scan(&order)
+	err = tx.conn.QueryRowContext(tx.ctx, tx.q.HoldOrder, id).Scan(&order)
 	if errors.Is(err, sql.ErrNoRows) { // setting the stock has deleted it
 		err = nil
 	}

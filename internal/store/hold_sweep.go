@@ -389,7 +389,7 @@ func (s *SQL) purgeReservations(
 			return err
 		}
 		ids := anys(unchanged)
-		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeReservations} {
+		for _, query := range []string{tx.q.PurgeItems, tx.q.PurgeEvents, tx.q.PurgeHolds} {
 			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil

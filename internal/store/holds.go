@@ -47,7 +47,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Reservatio
 			&r.CreatedMicros, &r.ChangedMicros, &item.Quantity)
 		r.Items = []ledger.ReservationItem{item}
 		return err
-	}, v.q.ReservationsPage, product, h.Run, after, ledger.ReservationsPage)
+	}, v.q.HoldsPage, product, h.Run, after, ledger.ReservationsPage)
 	if err == nil && after == "" {
 		err = eachRow(v.ctx, v.conn, v.q.BuyersOf, []any{product, h.Run}, func(rows *sql.Rows) error {
 			var buyer string

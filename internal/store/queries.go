@@ -32,12 +32,12 @@ type queries struct {
 
 	Clock, HoldRead, HoldLock, HoldDue, HoldProduct, HoldGive, HoldInsert, HoldItemInsert              string
 	HoldDueOf, HoldsItems, ProductsFree, HoldsMove, HoldsEvents, BuyersGive                            string
-	HoldItems, HoldMove, HoldExtend, HoldOrderInsert, ReservationEvent, HoldCertain, ReservationOrder  string
+	HoldItems, HoldMove, HoldExtend, HoldOrderInsert, HoldEvent, HoldCertain, HoldOrder  string
 	HoldWay, HoldSet, HoldLate, HoldFree, PaymentRead, PaymentInsert, PaymentOrder, BuyerRow           string
 	BuyerTake, BuyerGive, BuyerHas, BuyerBought, UnitsFree, UnitsInsert, UnitsOld, UnitsTake, UnitsOwn string
 	UnitsGive, UnitsWriteOff, OrderLock, OrderReturn, HoldsOf, HoldRules                               string
-	BuyersOf, ReservationsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest       string
-	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeReservations                 string
+	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest       string
+	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                 string
 }
 
 func loadQueries(dialect string) (q queries, err error) {
