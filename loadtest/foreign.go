@@ -1,8 +1,11 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -17,31 +20,65 @@ type Foreign struct {
 	*target.Remote
 	Name string // stands for the mode in the result
 	Lang string // of the judge's sentences: "zh", else English
+	// Settle is for how long its books must not change before they count, where they do not add up at once; 0 = 10 s.
+	Settle time.Duration
 }
 
-// RunForeign runs the plan against a service that is not ours, against no claim, since it makes none. It judges the run
-// from what the clients saw and from the stock before and after or, where the orders can be read, from these. It sets
-// the stock before, by the resets of the description; without them Plan.Stock is the stock that it finds. It ignores
-// Store, Segments and Wait, and sends no warm-up, because that would sell units. Answers of which the first are all
-// failures end the run with an error that has the first of them. Otherwise it is like [Run].
+// defaultSettle is how long a worker behind a queue may rest between two orders.
+const defaultSettle = 10 * time.Second
+
+func (f Foreign) settle() time.Duration { return cmp.Or(f.Settle, defaultSettle) }
+
+// RunForeign runs the plan against a service that is not ours, against no claim, since it makes none. Before the first
+// run of a product it tries one purchase of it, see [target.Remote.Try]. It judges the run from what the clients saw
+// and from the stock before and after or, where the orders can be read, from these. It sets the stock before, by the
+// resets of the description; without them Plan.Stock is the stock that it finds. It ignores Store, Segments and Wait,
+// and sends no warm-up, because that would sell units. Answers of which the first are all failures end the run with an
+// error that has the first of them. Otherwise it is like [Run].
 func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progress)) (Result, error) {
 	p = p.WithDefaults()
 	p.Warmup, p.Store = 0, "" // the result describes the run as it was made
 	if err := f.Validate(p); err != nil {
 		return Result{}, err
 	}
-	res, err := run(ctx, f.newService(map[int64]int64{}), p, progress)
-	for _, v := range res.Verdicts {
-		if v.Oversold > 0 && v.Answers[judge.Refused] == 0 {
-			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer "+
-				"everything with the same status? --ok-body and --refused-body tell such answers apart").In(f.Lang))
-		}
+	w := newWitness()
+	res, err := run(ctx, f.newService(map[int64]int64{}, w), p, progress)
+	if err != nil {
+		return res, err
 	}
-	return res, err
+	if n := inFlight(res.History); n > 0 {
+		res.Why = append(res.Why, text.Of("at most %d [purchase was|purchases were] in flight at once").With(n).In(f.Lang))
+	}
+	if res.Rested > 0 {
+		res.Why = append(res.Why, text.Of("the books came to rest %s after the last answer").
+			With(res.Rested.Round(time.Millisecond)).In(f.Lang))
+	}
+	res.Why = append(res.Why, w.strange(f.Lang)...)
+	return res, nil
 }
 
-// newService returns the service for a run, which notes in before the stock of each product.
-func (f Foreign) newService(before map[int64]int64) service {
+// inFlight is the most purchases that were under way at the same time.
+func inFlight(history []judge.Op) (most int) {
+	type edge struct {
+		at   int64
+		step int
+	}
+	edges := make([]edge, 0, 2*len(history))
+	for _, op := range history {
+		edges = append(edges, edge{op.Call, 1}, edge{op.Return, -1})
+	}
+	// Of equal times the return comes first: one client that goes on at once does not meet itself.
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
+	now := 0
+	for _, e := range edges {
+		now += e.step
+		most = max(most, now)
+	}
+	return most
+}
+
+// newService returns the service for a run, which notes in before the stock of each product, and in w the answers.
+func (f Foreign) newService(before map[int64]int64, w *witness) service {
 	call, _ := f.Caller() // At has called it once
 	read := func(_ judge.ReservationKind, r target.Reply) target.Answer {
 		said := f.Read(r)
@@ -51,11 +88,11 @@ func (f Foreign) newService(before map[int64]int64) service {
 		return said
 	}
 	s := service{
-		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang,
-		script: script{call: call, read: read, keyed: f.HasKey()},
-		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before) },
+		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang, patience: f.settle(),
+		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note},
+		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before, w) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
-			return f.judge(in, before[product], b)
+			return f.judge(in, before[product], b, w)
 		},
 	}
 	if f.Stock != (target.Source{}) {
@@ -66,16 +103,24 @@ func (f Foreign) newService(before map[int64]int64) service {
 	return s
 }
 
-// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without
-// resets it sets the stock of the plan to what it has read.
+// Ready tries one purchase of every product of the plan that was not tried yet, resets its stock and reads it. An
+// error: a run would prove nothing. Without resets it sets the stock of the plan to what it has read.
 func (f Foreign) Ready(ctx context.Context, p *plan.Plan) error {
-	return f.ready(ctx, p, map[int64]int64{})
+	return f.ready(ctx, p, map[int64]int64{}, newWitness())
 }
 
-// ready is Ready, and notes the stock of each product.
-func (f Foreign) ready(ctx context.Context, p *plan.Plan, before map[int64]int64) error {
+// ready is Ready, and notes the stock of each product and the answer to its trial.
+func (f Foreign) ready(ctx context.Context, p *plan.Plan, before map[int64]int64, w *witness) error {
+	w.units = p.Quantity
 	for i := range p.Products {
 		product := p.Product + int64(i)
+		if _, _, tried := f.Tried(product); !tried {
+			if err := f.Try(ctx, product, p.Stock, p.Quantity, f.settle()); err != nil {
+				return fmt.Errorf("loadtest: %w", err)
+			}
+		}
+		sold, _, _ := f.Tried(product)
+		w.tried(sold)
 		l, err := f.Prepare(ctx, product, p.Stock)
 		if err != nil {
 			return fmt.Errorf("loadtest: %w", err)
@@ -105,8 +150,8 @@ func (f Foreign) Validate(p plan.Plan) error {
 }
 
 // judge judges a product that had so many units before the run.
-func (f Foreign) judge(in judge.Input, before int64, b bookkeeping) judge.Report {
-	in = judge.Input{History: in.History, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
+func (f Foreign) judge(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
+	in = judge.Input{History: target.InProgress(in.History), Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
 		WantSoldOut: in.WantSoldOut}
 	var unread error
 	switch {
@@ -115,10 +160,32 @@ func (f Foreign) judge(in judge.Input, before int64, b bookkeeping) judge.Report
 	case b.ledger == nil:
 		unread = text.Of("the stock was not read: give --stock-url, --stock-sql or --stock-redis").Errorf()
 	case f.Orders != (target.Source{}):
-		in.Store, in.Ledger, in.History = target.ForeignStore, b.ledger, target.Named(in.History, b.ledger.Orders)
-		return judge.Judge(in)
+		return f.judgeOrders(in, b.ledger, w)
 	default:
-		return judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in)
+		open := w.promise(in.History, nil)
+		return w.doubt(judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in), nil, open)
 	}
 	return judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang, Missing: []string{text.ErrorIn(f.Lang, unread)}}
+}
+
+// judgeOrders judges a product by its orders.
+func (f Foreign) judgeOrders(in judge.Input, l *api.Ledger, w *witness) judge.Report {
+	asked := int64(0)
+	for _, op := range in.History {
+		asked = max(asked, op.Quantity)
+	}
+	_, quantity, _ := f.Tried(l.ProductID)
+	if !quantity && asked > 1 { // every request is for as many
+		for i := range l.Orders {
+			l.Orders[i].Quantity = asked
+		}
+	}
+	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, l.Orders)
+	open := w.promise(in.History, l.Orders)
+	r := w.doubt(judge.Judge(in), l.Orders, open)
+	if !quantity {
+		r.Unchecked = append(r.Unchecked, text.Of("how many units each order is about: the rows do not say it, and each "+
+			"counts as the %d of its request").With(asked).In(f.Lang))
+	}
+	return r
 }

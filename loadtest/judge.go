@@ -32,8 +32,12 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 			Stopped:     res.Partial,
 		}, product, book)
 		report.Mode, report.ProductID = res.Mode, product
-		if book.early && book.err == nil {
-			tooEarly(&report)
+		switch {
+		case book.err != nil:
+		case book.early:
+			tooEarly(&report, text.Of("the time ran out while an unanswered request could still change the ledger"))
+		case book.restless:
+			tooEarly(&report, sayRestless)
 		}
 		res.Verdicts = append(res.Verdicts, report)
 	}
@@ -51,13 +55,14 @@ func claim(res *Result, svc service) {
 
 // tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit
 // whose order is missing may then be a sale under way; what else was found stands.
-func tooEarly(r *judge.Report) {
+func tooEarly(r *judge.Report, why text.Text) {
 	if r.Verdict != judge.Broken || r.OnlyLost() {
 		r.Verdict = judge.Inconclusive
 	}
-	r.Missing = append(r.Missing, text.Of("the time ran out while an unanswered request could still change the ledger").
-		In(r.Lang))
+	r.Missing = append(r.Missing, why.In(r.Lang))
 }
+
+var sayRestless = text.Of("orders were still written when the time ran out: give --settle more time")
 
 // wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run
 // without a refusal prove too little. With several products it is not known.

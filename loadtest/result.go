@@ -66,6 +66,9 @@ type Result struct {
 	// undecided, if they can be read.
 	Log []string `json:"log,omitempty"`
 
+	// Rested is how long after the last answer the books of a service that is not ours had come to rest; 0 = not read.
+	Rested time.Duration `json:"rested_ns,omitempty"`
+
 	// Holds says what became of the buyers of a plan that reserves; else nil.
 	Holds *ReservationFigures `json:"holds,omitempty"`
 

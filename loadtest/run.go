@@ -41,7 +41,7 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	loading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if s.foreign {
-		s.script.note = hopeful(stop)
+		s.script.note = hopeful(stop, s.script.note)
 	}
 	d, err := newDriver(p, client.Target{URL: address}, s.script, !s.mode.Baseline)
 	if err != nil {
@@ -76,7 +76,7 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 		judgeHeld(&res, s, books)
 		return res, nil
 	}
-	after, cancel := context.WithTimeout(ctx, afterwards(&res))
+	after, cancel := context.WithTimeout(ctx, afterwards(s, &res))
 	defer cancel()
 	books := settleAll(after, s, &res)
 	phase(Judging)

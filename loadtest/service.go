@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // service is what a run puts its load on: a mode of lastitem, or somebody's own service.
@@ -20,6 +22,7 @@ type service struct {
 	address  string
 	replicas int
 	lang     string
+	patience time.Duration // of somebody's own: for how long its books must rest, see [target.AtRest]
 	script   script
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
 	ready func(ctx context.Context, p *plan.Plan) error
@@ -36,24 +39,27 @@ type service struct {
 type bookkeeping struct {
 	ledger *api.Ledger // nil = missing data for the judge
 	early  bool        // it was read when a request without an answer could still be executed
-	err    error
+	// restless: the books of somebody's service had not come to rest
+	restless bool
+	err      error
 }
 
 // hopeless is after how many failures a load without any other answer is ended.
 const hopeless = 50
 
 // hopeful returns a note that stops a load of which every answer is a failure: it proves nothing, and the service may
-// be in trouble.
-func hopeful(stop func(error)) func(client.Kind, string, []byte) {
+// be in trouble. It passes on what it is told.
+func hopeful(stop func(error), on func(client.Kind, string, target.Reply)) func(client.Kind, string, target.Reply) {
 	var failed atomic.Int64
 	var other atomic.Bool
 	var first atomic.Pointer[string]
-	return func(kind client.Kind, code string, body []byte) {
+	return func(kind client.Kind, code string, r target.Reply) {
+		on(kind, code, r)
 		switch {
 		case kind != client.Failed:
 			other.Store(true)
 		case !other.Load():
-			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, body))
+			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", code, r.Body))
 			first.CompareAndSwap(nil, &said)
 			if n := failed.Add(1); n >= hopeless {
 				stop(plan.Fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))

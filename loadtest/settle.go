@@ -26,12 +26,13 @@ const (
 
 // afterwards bounds the settling and judging after the load of a run. They run even after an interruption, because
 // without them a partial result is useless. The bound grows with what there is to wait for and to read: the requests
-// still at work, the products, the orders.
-func afterwards(res *Result) time.Duration {
+// still at work, the products, the orders, and a
+// worker of somebody's service.
+func afterwards(svc service, res *Result) time.Duration {
 	rounds := res.Plan.Products / settleAtOnce
 	orders := res.Latency[client.Accepted].Count
 	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*target.SettleAtMost +
-		time.Duration(orders)*settlePerOrder
+		time.Duration(orders)*settlePerOrder + target.RestAtMost(svc.patience)
 }
 
 // settleAll reads the ledger of each requested product. If outcomes are unknown, it waits until no such request can
@@ -47,17 +48,41 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 		}
 		return op.Call + int64(res.Plan.Wait)
 	}
-	return atOnce(asked(res, over), func(product, last int64) (b bookkeeping) {
+	books := atOnce(asked(res, over), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }
+		quiet := res.Started.Add(time.Duration(last) + settleServer)
+		if svc.foreign {
+			if last < 0 {
+				quiet = time.Time{}
+			}
+			var rested bool
+			b.ledger, rested, b.err = target.AtRest(ctx, read, acceptedOf(res, product), quiet, svc.patience)
+			b.restless = !rested
+			return b
+		}
 		if last < 0 {
 			b.ledger, b.err = read(ctx)
 			return b
 		}
 		var late bool
-		b.ledger, late, b.err = target.Settle(ctx, read, res.Started.Add(time.Duration(last)+settleServer))
+		b.ledger, late, b.err = target.Settle(ctx, read, quiet)
 		b.early = !late
 		return b
 	})
+	if svc.foreign {
+		res.Rested = time.Since(res.Started.Add(res.Elapsed))
+	}
+	return books
+}
+
+// acceptedOf is how many units of a product were acknowledged.
+func acceptedOf(res *Result, product int64) (units int64) {
+	for _, op := range res.History {
+		if op.ProductID == product && op.Outcome == judge.OK {
+			units += op.Quantity
+		}
+	}
+	return units
 }
 
 // atOnce calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the

@@ -58,7 +58,7 @@ func TestTimeForJudging(t *testing.T) {
 		"a million orders":   {Result{Latency: accepted(1_000_000)}, 5 * time.Minute},
 		"a hundred products": {Result{Plan: plan.Plan{Products: 100}}, 6 * target.SettleAtMost},
 	} {
-		if got := afterwards(&tt.res); got < tt.least || got > 2*tt.least {
+		if got := afterwards(service{}, &tt.res); got < tt.least || got > 2*tt.least {
 			t.Errorf("%s: afterwards() = %v, want %v to %v", name, got, tt.least, 2*tt.least)
 		}
 	}

@@ -22,10 +22,10 @@ const (
 type script struct {
 	call  func(a target.Ask) target.Call
 	read  func(kind judge.ReservationKind, r target.Reply) target.Answer
-	keyed bool                                             // each request has a new key, its repetitions the same one
-	mode  string                                           // of lastitem
-	carts bool                                             // it takes carts
-	note  func(kind client.Kind, code string, body []byte) // is told of every answer; nil = is not
+	keyed bool                                                // each request has a new key, its repetitions the same one
+	mode  string                                              // of lastitem
+	carts bool                                                // it takes carts
+	note  func(kind client.Kind, code string, r target.Reply) // is told of every answer; nil = is not
 }
 
 // worker is one client: it sends one request at a time.
@@ -103,7 +103,7 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 		s.code = client.CodeOK
 	}
 	if w.script.note != nil {
-		w.script.note(kind, s.code, answer.Body)
+		w.script.note(kind, s.code, answer.Reply)
 	}
 	if ask.Kind != "" {
 		s.step(ask, said)

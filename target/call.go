@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // Call is one HTTP request.
@@ -68,6 +69,8 @@ type Reply struct {
 	Replica    string        // X-Replica
 	Replayed   bool          // Idempotent-Replayed
 	RetryAfter time.Duration // 0 = not given
+	Location   string
+	Header     http.Header // nil = it was not kept
 	Body       []byte
 }
 
@@ -89,6 +92,10 @@ func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply
 		return Reply{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.Request != nil && res.Request.Method != c.Method { // a redirect was followed
+		return Reply{}, text.Of("%s %s was redirected to %s, and is a %s there: give that address").Errorf(c.Method, c.Path,
+			res.Request.URL, res.Request.Method)
+	}
 	r := ReplyOf(res.StatusCode, res.Header)
 	r.Body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err == nil && len(r.Body) > maxAnswer {
@@ -101,7 +108,7 @@ func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply
 func ReplyOf(status int, header http.Header) Reply {
 	return Reply{Status: status, Problem: IsProblem([]byte(header.Get("Content-Type"))),
 		Replica: header.Get(api.HeaderReplica), Replayed: strings.EqualFold(header.Get(api.HeaderReplayed), "true"),
-		RetryAfter: RetryAfter(header.Get("Retry-After"))}
+		RetryAfter: RetryAfter(header.Get("Retry-After")), Location: header.Get("Location"), Header: header}
 }
 
 // IsProblem says whether a content type is that of a problem, parameters aside.
@@ -124,12 +131,12 @@ type StatusError int
 
 func (s StatusError) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
 
-// Fetch sends the call and returns the body of a 2xx; of another reply the error is a [StatusError], wrapped.
-func (c Call) Fetch(ctx context.Context, client *http.Client, base string) ([]byte, error) {
+// Fetch sends the call and returns the reply if it is a 2xx; of another the error is a [StatusError], wrapped.
+func (c Call) Fetch(ctx context.Context, client *http.Client, base string) (Reply, error) {
 	r, err := c.Send(ctx, client, base)
 	if err == nil && r.Status/100 != 2 {
 		path, _, _ := strings.Cut(c.Path, "?")
 		err = fmt.Errorf("%s %s: %w: %.300s", c.Method, path, StatusError(r.Status), r.Body)
 	}
-	return r.Body, err
+	return r, err
 }

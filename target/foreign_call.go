@@ -175,3 +175,27 @@ func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 	}
 	return ops
 }
+
+// InProgress makes a refusal busy that a key got while another request with it was unanswered: services say so of a key
+// that is in progress, often by the status of a refusal.
+func InProgress(ops []judge.Op) []judge.Op {
+	byKey := map[string][]int{}
+	for i, op := range ops {
+		if op.Key != "" {
+			byKey[op.Key] = append(byKey[op.Key], i)
+		}
+	}
+	for i, op := range ops {
+		if op.Outcome != judge.Refused {
+			continue
+		}
+		if slices.ContainsFunc(byKey[op.Key], func(k int) bool {
+			o := ops[k]
+			return k != i && o.Call < op.Return && (o.Outcome == judge.Unknown || op.Call < o.Return &&
+				(o.Outcome != judge.Refused || op.Return < o.Return)) // of two that are refused, the last may be sold out
+		}) {
+			ops[i].Outcome, ops[i].Code = judge.Declined, api.InFlight
+		}
+	}
+	return ops
+}

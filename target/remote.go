@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver of [Foreign.At]
+	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/contract/api"
@@ -29,6 +30,8 @@ type Remote struct {
 	// Redis runs a command and returns the values of its answer, nested arrays flattened and nil values left out; nil =
 	// there is none.
 	Redis func(ctx context.Context, words ...string) ([]string, error)
+
+	tried map[int64]tried // by product, see Try
 }
 
 // remotePatience is how long a service may take to answer what is no part of a load.
@@ -53,7 +56,10 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 		o.Protocol, o.MaxRetries = 2, -1 // a command that is sent twice may be executed twice
 		r.Redis = commands(redis.NewClient(o))
 	}
-	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
+	if u, err := url.Parse(database); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
+		return nil, text.Of("--sql: PostgreSQL is not supported: MySQL and MariaDB are. --stock-url and --orders-url read " +
+			"any service").Errorf()
+	} else if err == nil && u.Scheme == "mysql" {
 		password, _ := u.User.Password()
 		database = fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
 	}
@@ -162,73 +168,110 @@ func (r *Remote) reset(ctx context.Context, product, stock int64) error {
 	return nil
 }
 
+// bookTries is how often the books are read if the stock moves while the orders are read.
+const bookTries = 4
+
 // Ledger reads the remaining stock of a product that had initial units at first, and its orders, as Stock and Orders
-// say.
+// say. It reads the stock before the orders and after them; Moved says that it never found the same twice. An
+// [UnfitError] says that the orders are not all, or not only those of the product.
 func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledger, error) {
-	stock, err := r.rows(ctx, r.Stock, "stock", product)
+	ledger, orders, err := r.books(ctx, product, initial)
 	if err != nil {
 		return nil, err
 	}
-	units, err := total(stock)
-	if err != nil {
-		return nil, fmt.Errorf("--stock-...: %w", err)
-	}
-	ledger := &api.Ledger{
-		ProductID: product, Orders: []api.Order{},
-		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{ForeignStore: units},
-	}
-	if r.Orders == (Source{}) {
-		return ledger, nil
-	}
-	rows, err := r.rows(ctx, r.Orders, "orders", product)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		order, err := row.order(product)
-		if err != nil {
-			return nil, fmt.Errorf("--orders-...: %w", err)
+	t := r.tried[product]
+	for _, o := range orders.rows {
+		if err := t.fits(o); err != nil {
+			return nil, err
 		}
-		ledger.Orders = append(ledger.Orders, order)
 	}
+	if n := int64(len(orders.rows)); t.counts && orders.total > n {
+		return nil, unfit(text.Of("--orders-url: the answer says that there are %d orders, and has %d of them: give a path "+
+			"that shows all"), orders.total, n)
+	}
+	ledger.Orders = slices.DeleteFunc(ledger.Orders, func(o api.Order) bool { return slices.Contains(t.ids, o.OrderID) })
 	return ledger, nil
 }
 
-// rows returns the rows of a source. what, stock or orders, names the option in errors.
-func (r *Remote) rows(ctx context.Context, s Source, what string, product int64) ([]row, error) {
+// books are the stock and all rows of the orders.
+func (r *Remote) books(ctx context.Context, product, initial int64) (*api.Ledger, list, error) {
+	ledger := &api.Ledger{
+		ProductID: product, Orders: []api.Order{},
+		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{},
+	}
+	for try := 1; ; try++ {
+		units, err := r.left(ctx, product)
+		if ledger.Stock[ForeignStore] = units; err != nil || r.Orders == (Source{}) {
+			return ledger, list{}, err
+		}
+		orders, err := r.list(ctx, r.Orders, "orders", product)
+		if err != nil {
+			return ledger, list{}, err
+		}
+		again, err := r.left(ctx, product)
+		if ledger.Moved = again != units; err != nil || ledger.Moved && try < bookTries {
+			if err != nil {
+				return ledger, list{}, err
+			}
+			continue
+		}
+		for _, row := range orders.rows {
+			order, err := row.order(product)
+			if err != nil {
+				return ledger, list{}, fmt.Errorf("--orders-...: %w", err)
+			}
+			ledger.Orders = append(ledger.Orders, order)
+		}
+		return ledger, orders, nil
+	}
+}
+
+// left is the remaining stock of a product.
+func (r *Remote) left(ctx context.Context, product int64) (int64, error) {
+	stock, err := r.list(ctx, r.Stock, "stock", product)
+	if err != nil {
+		return 0, err
+	}
+	units, err := total(stock.rows)
+	if err != nil {
+		err = fmt.Errorf("--stock-...: %w", err)
+	}
+	return units, err
+}
+
+// list returns what a source shows of a product. what, stock or orders, names the option in errors.
+func (r *Remote) list(ctx context.Context, s Source, what string, product int64) (list, error) {
 	values := map[string]string{"product": strconv.FormatInt(product, 10)}
+	all := list{total: -1}
+	var err error
 	switch {
 	case s.SQL != "":
-		rows, err := query(ctx, r.SQL, expand(s.SQL, values))
-		if err != nil {
-			return nil, fmt.Errorf("--%s-sql %q: %w", what, s.SQL, err)
+		if all.rows, err = query(ctx, r.SQL, expand(s.SQL, values)); err != nil {
+			err = fmt.Errorf("--%s-sql %q: %w", what, s.SQL, belowZero(err))
 		}
-		return rows, nil
 	case s.Redis != "":
-		all, err := r.command(ctx, what+"-redis", s.Redis, values)
-		if err != nil {
-			return nil, err
+		var texts []string
+		texts, err = r.command(ctx, what+"-redis", s.Redis, values)
+		for _, text := range texts {
+			all.rows = append(all.rows, rowsIn(json.RawMessage(text), text)...)
 		}
-		var rows []row
-		for _, text := range all {
-			rows = append(rows, rowsIn(json.RawMessage(text), text)...)
-		}
-		return rows, nil
+	default:
+		return r.pages(ctx, s, what, values)
 	}
-	path, pointer, _ := strings.Cut(s.URL, "#")
-	base := r.URL
-	if host := hostOf(path); host != "" {
-		base, path = host, strings.TrimPrefix(path, host)
+	return all, err
+}
+
+// outOfRange is the number of the error of MySQL about a result below zero of columns that are unsigned.
+const outOfRange = 1690
+
+// belowZero says of an error that hides an oversell what to do.
+func belowZero(err error) error {
+	var answer *mysql.MySQLError
+	if errors.As(err, &answer) && answer.Number == outOfRange {
+		return unfit(text.Of("%w: the result is below zero, so more was sold than there was, but the columns are UNSIGNED: "+
+			"CAST(column AS SIGNED) shows by how much"), err)
 	}
-	body, err := r.fetch(ctx, base, "GET "+path, values)
-	if err != nil {
-		return nil, fmt.Errorf("--%s-url: %w", what, err)
-	}
-	found, err := pick(body, pointer)
-	if err != nil {
-		return nil, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, body)
-	}
-	return rowsIn(found, scalar(found)), nil
+	return err
 }
 
 // hostOf returns scheme and host of an absolute URL; "" = it is a path.
@@ -240,11 +283,11 @@ func hostOf(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// fetch sends METHOD PATH [BODY] and returns the body of the answer.
-func (r *Remote) fetch(ctx context.Context, base, said string, values map[string]string) ([]byte, error) {
+// fetch sends METHOD PATH [BODY] and returns the answer.
+func (r *Remote) fetch(ctx context.Context, base, said string, values map[string]string) (Reply, error) {
 	t, err := r.parse(said)
 	if err != nil {
-		return nil, err
+		return Reply{}, err
 	}
 	return t.call(values).Fetch(ctx, client, base)
 }
@@ -265,10 +308,19 @@ func (r *Remote) command(ctx context.Context, option, said string, values map[st
 	return all, nil
 }
 
-// exec runs statements, their placeholders filled in. option is the flag that an error names.
+// exec runs statements on one connection, since one of them may set something for the next, their placeholders filled
+// in. option is the flag that an error names.
 func (r *Remote) exec(ctx context.Context, option string, statements []string, values map[string]string) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	conn, err := r.SQL.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", option, err)
+	}
+	defer func() { _ = conn.Close() }()
 	for _, s := range statements {
-		if _, err := r.SQL.ExecContext(ctx, expand(s, values)); err != nil {
+		if _, err := conn.ExecContext(ctx, expand(s, values)); err != nil {
 			return fmt.Errorf("--%s %q: %w", option, s, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"lastitem/contract/api"
+	"lastitem/say/text"
 )
 
 // row is a row of a source: values by lower-case name; a value without a name has the name "".
@@ -52,6 +53,39 @@ var (
 	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
 )
 
+// String is the row as JSON, cut off after 200 characters.
+func (r row) String() string {
+	return fmt.Sprintf("%.200s", encoded(map[string]string(r)))
+}
+
+// saysQuantity says whether a row has a quantity, be it in its only line.
+func (r row) saysQuantity() bool {
+	q, err := r.quantity()
+	return q != "" && err == nil
+}
+
+// quantity is how many units a row says it is about; "" = it does not say. A row with lines has it in its line.
+func (r row) quantity() (string, error) {
+	if q := r.first(quantityNames); q != "" {
+		return q, nil
+	}
+	for name, v := range r {
+		var lines []json.RawMessage
+		if !strings.HasPrefix(v, "[{") || json.Unmarshal([]byte(v), &lines) != nil {
+			continue
+		}
+		switch found := rowsIn(json.RawMessage(v), v); {
+		case found[0].first(quantityNames) == "":
+		case len(found) == 1:
+			return found[0].first(quantityNames), nil
+		default:
+			return "", unfit(text.Of("--orders-...: the row %s has %d %s, whose quantities are not read: give a row for each "+
+				"order with its quantity"), r, len(found), name)
+		}
+	}
+	return "", nil
+}
+
 // order makes an order of a row: of one unit, unless a column or field has the quantity.
 func (r row) order(product int64) (o api.Order, err error) {
 	o = api.Order{ProductID: product, Mode: ServiceName, Store: ForeignStore, Quantity: 1, OrderID: r.first(idNames),
@@ -61,7 +95,8 @@ func (r row) order(product int64) (o api.Order, err error) {
 			o.OrderID = only
 		}
 	}
-	if q := r.first(quantityNames); q != "" {
+	q, err := r.quantity()
+	if q != "" {
 		o.Quantity, err = unitsIn(q)
 	}
 	return o, err

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -46,6 +47,50 @@ func Settle(ctx context.Context, read func(context.Context) (*api.Ledger, error)
 		return !late || unchanged < settleReads && time.Now().Before(end)
 	})
 	return last, late, err
+}
+
+// restReads is how often books that add up are read again, and restTimes for how many times its patience a service that
+// is not ours may go on writing.
+const (
+	restReads = 2
+	restTimes = 12
+)
+
+// RestAtMost is how long [AtRest] reads at most.
+func RestAtMost(patience time.Duration) time.Duration { return restTimes * patience }
+
+// AtRest reads the books of a service that is not ours until they count: as many units have gone as were accepted, twice
+// unchanged, or nothing has changed for patience; one reading at least begins at quiet or later. It returns the last
+// reading, and whether it counts. A reading that is unfit ends it.
+func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error), accepted int64, quiet time.Time,
+	patience time.Duration) (last *api.Ledger, rested bool, err error) {
+	var before *api.Ledger
+	unchanged, since := 0, time.Now()
+	end := time.Now().Add(RestAtMost(patience))
+	last, err = settle(ctx, read, func(l *api.Ledger, err error, began time.Time) bool {
+		var unfit *UnfitError
+		if errors.As(err, &unfit) {
+			return false
+		}
+		if unchanged++; !sameLedger(before, l) || l.Moved {
+			unchanged, since = 0, began
+		}
+		before = l
+		rested = !began.Before(quiet) && (unchanged >= restReads && gone(l) == accepted || time.Since(since) >= patience)
+		return !rested && time.Now().Before(end)
+	})
+	return last, rested, err
+}
+
+// gone is how many units are in the orders or, where there are none, are gone from the stock.
+func gone(l *api.Ledger) (units int64) {
+	for _, o := range l.Orders {
+		units += o.Quantity
+	}
+	if len(l.Orders) == 0 {
+		units = l.Initial[ForeignStore] - l.Stock[ForeignStore]
+	}
+	return units
 }
 
 // sameLedger reports whether nothing was sold between two ledgers of a product; nil is the same as none.

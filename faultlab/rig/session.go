@@ -110,11 +110,11 @@ func call(ctx context.Context, method, to string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	answer, err := target.Call{Method: method, Path: to, Body: text}.Fetch(ctx, probe, "")
+	reply, err := target.Call{Method: method, Path: to, Body: text}.Fetch(ctx, probe, "")
 	if err != nil || into == nil {
 		return err
 	}
-	return json.Unmarshal(answer, into)
+	return json.Unmarshal(reply.Body, into)
 }
 
 // endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and

@@ -44,6 +44,7 @@ type head struct {
 	replayed bool
 	replica  string
 	retry    string
+	location string
 }
 
 // read reads one answer. reusable says that the connection may carry another request.
@@ -61,7 +62,7 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 		}
 	}
 	a.Reply = target.Reply{Status: h.status, Problem: h.problem, Replica: h.replica, Replayed: h.replayed,
-		RetryAfter: target.RetryAfter(h.retry)}
+		RetryAfter: target.RetryAfter(h.retry), Location: h.location}
 	untilClose, err := p.readBody(in, h)
 	if err != nil {
 		return a, false, err
@@ -128,6 +129,10 @@ func (p *parser) header(h *head, name, value []byte) error {
 	case len("Content-Type"):
 		if fold(name, "content-type") {
 			h.problem = target.IsProblem(value)
+		}
+	case len("Location"):
+		if fold(name, "location") {
+			h.location = string(value)
 		}
 	case len("Content-Length"):
 		if fold(name, "content-length") {

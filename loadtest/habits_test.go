@@ -1,0 +1,120 @@
+package loadtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/judge"
+	"lastitem/loadtest/plan"
+	"lastitem/target"
+	"lastitem/testkit"
+	"lastitem/testkit/habits"
+)
+
+// habit is a shop with a habit, and what must be said of it.
+type habit struct {
+	name    string
+	verdict judge.Verdict // "" = the trial ends the run
+	says    string        // part of a sentence; "" = none is asked for
+	found   string
+	change  func(f *target.Foreign, p *plan.Plan)
+}
+
+// Correct shops: none is BROKEN, whatever its habits.
+var rightHabits = []habit{
+	{"", judge.Exact, "came to rest", "", nil},
+	{"pages by Link", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) { f.Orders.URL = "/orders/{{product}}" }},
+	{"pages by next", judge.Exact, "", "", nil},
+	{"a cursor", judge.Inconclusive, "one more page", "", nil},
+	{"a total", judge.Inconclusive, "has 20 of them", "", nil},
+	{"one full page", judge.Inconclusive, "exactly 20 orders", "", nil},
+	{"a sum", judge.Exact, "", "", nil},
+	{"one line", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) { p.Quantity = 2 }},
+	{"lines", "", "whose quantities are not read", "", nil},
+	{"no quantity", judge.Exact, "the rows do not say it", "", func(_ *target.Foreign, p *plan.Plan) { p.Quantity = 2 }},
+	{"cancelled rows", judge.Inconclusive, "does not stand any more", "", nil},
+	{"all products in one list", judge.Inconclusive, "of another product", "", nil},
+	{"cached stock", "", "comes from a cache (Age: 7)", "", nil},
+	{"cart", "", "is this the request that sells?", "", nil},
+	{"GraphQL errors", "", "Cannot query field buy", "", nil},
+	{"nothing but 500", "", "500 {", "", nil},
+	{"redirects resets", "", "was redirected to", "", nil},
+	{"decimals", judge.Exact, "", "", nil},
+	{"byte order mark", judge.Exact, "", "", nil},
+	{"parts", judge.Exact, "", "", nil},
+	{"says 202 and writes later", judge.Exact, "", "", nil},
+	{"says 202 to all", judge.Inconclusive, "orders may still be written", "", nil},
+	{"200 and a flag", judge.Inconclusive, `"ok":false`, "", nil},
+	{"200 and a flag", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.OK.Body, f.Refused = `"ok":true`, target.Meaning{Statuses: []int{200}, Body: `"ok":false`}
+	}},
+	{"200 and errors", judge.Inconclusive, "INSUFFICIENT_STOCK", "", nil},
+	{"redirects", judge.Inconclusive, "/soldout", "", func(f *target.Foreign, _ *plan.Plan) { f.OK.Statuses = []int{303} }},
+	{"one text for all", judge.Inconclusive, "no request was refused", "", nil},
+	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.Orders = target.Source{}
+	}},
+	{"in progress", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) {
+		p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1
+	}},
+}
+
+// Wrong shops: each is BROKEN, with the right letters.
+var wrongHabits = []habit{
+	{"reads, checks, writes", judge.Broken, "", "O", nil},
+	{"loses updates", judge.Broken, "", "O", func(f *target.Foreign, _ *plan.Plan) { f.Orders = target.Source{} }},
+	{"never looks", judge.Broken, "", "O", nil},
+	{"never looks", judge.Broken, "", "O", func(f *target.Foreign, _ *plan.Plan) { f.Orders = target.Source{} }},
+	{"a worker that oversells", judge.Broken, "", "O", nil},
+	{"leaks", judge.Broken, "", "L", nil},
+	{"leaks", judge.Broken, "", "L", func(f *target.Foreign, _ *plan.Plan) { f.Orders = target.Source{} }},
+	{"forgets orders", judge.Broken, "", "A", nil},
+	{"refuses what is there", judge.Broken, "refused though in stock", "", nil},
+	{"sells and refuses", judge.Broken, "more orders than answers", "", nil},
+	{"two orders for one", judge.Broken, "", "O", nil},
+	{"wrong quantity", judge.Broken, "is stored for product 7, quantity 2", "", nil},
+	{"one id for two", judge.Broken, "", "", nil},
+	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
+	{"sells to all", judge.Broken, "", "O", nil},
+}
+
+// tried runs a load of 80 purchases on a shop with a stock of 50.
+func (h habit) tried(t *testing.T) (Result, error) {
+	t.Helper()
+	d := &target.Foreign{
+		Request: `POST /buy/{{product}} {"n":{{quantity}},"key":"{{key}}"}`, ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
+		Stock: target.Source{URL: "/stock/{{product}}#/qty"}, Orders: target.Source{URL: "/orders/{{product}}#/items"},
+		OK: target.Meaning{Statuses: []int{200, 201, 202}}, Refused: target.Meaning{Statuses: []int{409}},
+	}
+	p := plan.Plan{VUs: 8, Requests: 80, Product: 7, Stock: 50}
+	if h.change != nil {
+		h.change(d, &p)
+	}
+	u := serve(t, habits.New(h.name).Handler().ServeHTTP)
+	r, err := d.At(u.String(), "", "")
+	testkit.Must(t, err)
+	return RunForeign(t.Context(), Foreign{Remote: r, Name: "theirs", Lang: "en", Settle: time.Second}, p, nil)
+}
+
+func TestHabits(t *testing.T) {
+	t.Parallel()
+	for kind, all := range map[string][]habit{"right": rightHabits, "wrong": wrongHabits} {
+		for _, h := range all {
+			t.Run(kind+"/"+h.name, func(t *testing.T) {
+				t.Parallel()
+				res, err := h.tried(t)
+				said, v := "", judge.Report{}
+				if err != nil {
+					said = err.Error()
+				} else {
+					v = res.Verdicts[0]
+					said = strings.Join(append(append(append(res.Why, v.Missing...), v.Violations...), v.Unchecked...), "\n")
+				}
+				if v.Verdict != h.verdict || !strings.Contains(said, h.says) || h.found != "" && !strings.Contains(v.Found, h.found) {
+					t.Errorf("%s %s, want %s %s; it says %q, want %q", v.Verdict, v.Found, h.verdict, h.found, said, h.says)
+				}
+			})
+		}
+	}
+}

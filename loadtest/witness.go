@@ -1,0 +1,230 @@
+package loadtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/loadtest/client"
+	"lastitem/say/text"
+	"lastitem/target"
+)
+
+// witness keeps what the answers of somebody's service looked like: the first of each code, and how many of those that
+// count as sold look like the purchase that was tried. A verdict from statuses alone is the worst case; the bodies may
+// contradict it.
+type witness struct {
+	units int64 // of one purchase
+
+	mu       sync.Mutex
+	first    map[string]string // by code: status and body
+	kinds    map[string]client.Kind
+	sold     [2]looks // with the words that tell what happened, and without
+	promised bool     // an answer promises an order that is written later
+}
+
+// looks counts the answers that count as sold by their shapes.
+type looks struct {
+	tried   map[string]bool // the shapes of the purchases that were tried
+	count   map[string]int
+	example map[string]string
+}
+
+func newWitness() *witness {
+	w := &witness{first: map[string]string{}, kinds: map[string]client.Kind{}}
+	for i := range w.sold {
+		w.sold[i] = looks{map[string]bool{}, map[string]int{}, map[string]string{}}
+	}
+	return w
+}
+
+// mostShapes is how many shapes are told apart: a service with more writes a name or a number into each answer.
+const mostShapes = 8
+
+// note is told of every answer of the load.
+func (w *witness) note(kind client.Kind, code string, r target.Reply) {
+	var shapes [2]string
+	if kind == client.Accepted {
+		shapes = shapesOf(r)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.kinds[code] == "" {
+		w.kinds[code], w.first[code] = kind, target.Shown(r)
+	}
+	if kind != client.Accepted {
+		return
+	}
+	w.promised = w.promised || r.Status == http.StatusAccepted || r.Location != "" && r.Status != http.StatusCreated
+	for i, shape := range shapes {
+		l := &w.sold[i]
+		if l.count[shape] == 0 && len(l.count) <= mostShapes {
+			l.count[shape], l.example[shape] = 1, target.Shown(r)
+		} else if l.count[shape] > 0 {
+			l.count[shape]++
+		}
+	}
+}
+
+// tried is told of the answer to a purchase that was tried, and sold.
+func (w *witness) tried(r target.Reply) {
+	for i, shape := range shapesOf(r) {
+		w.sold[i].tried[shape] = true
+	}
+}
+
+// unlike returns how many answers that count as sold do not look like one that sold, and the first of them. Where every
+// answer looks different, nothing can be said.
+func (w *witness) unlike() (n int, example string) {
+	for _, l := range w.sold {
+		if len(l.tried) == 0 || len(l.count) > mostShapes {
+			continue
+		}
+		for shape, times := range l.count {
+			if !l.tried[shape] {
+				n, example = n+times, l.example[shape]
+			}
+		}
+		return n, example
+	}
+	return 0, ""
+}
+
+// strange lists the first answer of each code that is neither sold nor refused.
+func (w *witness) strange(lang string) (all []string) {
+	for _, code := range slices.Sorted(maps.Keys(w.first)) {
+		if w.kinds[code] == client.Failed && w.first[code] != "0" {
+			all = append(all, text.Of("the first %s: %s").With(code, w.first[code]).In(lang))
+		}
+	}
+	return all
+}
+
+// promise makes the good answers unknown that name none of the orders, if the service promises orders that it writes
+// later, and returns how many orders are missing for them.
+func (w *witness) promise(history []judge.Op, orders []api.Order) (open int) {
+	if !w.promised {
+		return 0
+	}
+	written := map[string]bool{}
+	for _, o := range orders {
+		written[o.OrderID] = true
+	}
+	sold := 0
+	for i, op := range history {
+		if op.Outcome != judge.OK {
+			continue
+		}
+		if sold++; !written[op.OrderID] {
+			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
+		}
+	}
+	return max(0, sold-len(orders))
+}
+
+// doubt makes a verdict INCONCLUSIVE that rests on answers which contradict each other or the books, and says what
+// does. rows are the orders, nil = they cannot be read. open is how many answers promise an order that is not there.
+func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report {
+	var ordered int64
+	for _, o := range rows {
+		ordered += o.Quantity
+	}
+	sold, refused := r.Answers[judge.OK]+open, r.Answers[judge.Refused]
+	unlike, example := w.unlike()
+	proven := r.Final < 0 || ordered > r.Initial // by the books alone
+	doubtful := !proven && strings.Trim(r.Found, "OLAU") == ""
+	var why text.Text
+	switch {
+	case unlike > 0 && (open > 0 || r.Verdict == judge.Broken):
+		why = text.Of("%d [answer counts|answers count] as sold and [does|do] not look like the purchase that was tried and "+
+			"sold: %s; --ok-body and --refused-body tell such answers apart").With(unlike, example)
+	case open > 0:
+		doubtful = r.Verdict != judge.Broken || r.OnlyLost()
+		why = text.Of("%d [answer promises|answers promise] an order that is not there: orders may still be written, " +
+			"--settle gives them more time").With(open)
+	case r.Verdict != judge.Broken:
+		return r
+	case rows != nil && sold > len(rows) && pageSizes[len(rows)] && r.Final+ordered < r.Initial:
+		why = text.Of("there are exactly %d orders, and %d answers that said so: is that one page of several? Give a path "+
+			"that shows all").With(len(rows), sold)
+	case r.Final == r.Initial && sold > 0:
+		why = text.Of("the stock stayed %d while %d were sold and %d refused: does a cache show it, or is it another's?").
+			With(r.Final, sold, refused)
+	case refused == 0 && r.Final < w.units && (r.Sold > r.Initial || rows != nil && sold > len(rows)):
+		why = text.Of("no request was refused although the stock ran out: does the service answer everything with the same " +
+			"status? --ok-body and --refused-body tell such answers apart")
+	case rows != nil && len(rows) > sold+r.Answers[judge.Unknown]:
+		doubtful = false // a sale that is called refused is a mistake
+		why = text.Of("there are more orders than answers that said so, %d and %d: does somebody else buy, or does a "+
+			"refusal mean something else?").With(len(rows), sold)
+	default:
+		return r
+	}
+	r.Missing = append(r.Missing, why.In(r.Lang))
+	for _, code := range slices.Sorted(maps.Keys(w.first)) {
+		if w.kinds[code] != client.Failed {
+			r.Missing = append(r.Missing, text.Of("the first %s: %s").With(code, w.first[code]).In(r.Lang))
+		}
+	}
+	if doubtful { // what was found is not claimed
+		return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
+			Answers: r.Answers, Replicas: r.Replicas, Lang: r.Lang, Missing: r.Missing, Unchecked: r.Unchecked}
+	}
+	return r
+}
+
+// pageSizes are how many rows lists show where nobody says how many.
+var pageSizes = map[int]bool{10: true, 12: true, 15: true, 20: true, 24: true, 25: true, 30: true, 40: true, 50: true,
+	100: true, 200: true, 250: true, 500: true, 1000: true}
+
+// digits are numbers and ids.
+var digits = regexp.MustCompile(`[0-9a-fA-F]*[0-9][0-9a-fA-F-]*`)
+
+// telling are the members of a JSON body whose values say what happened.
+var telling = regexp.MustCompile(`(?i)^(status|state|code|err(or)?_?(code|no)?|result|outcome|message|msg)$`)
+
+// shapesOf is what two answers that say the same have in common: the status, and the names, types and truth values of a
+// JSON body, first with the values of the members that are telling, or the text of another body, less numbers and ids.
+func shapesOf(r target.Reply) [2]string {
+	var v any
+	if json.Unmarshal(r.Body, &v) == nil {
+		return [2]string{fmt.Sprint(r.Status, " ", shapeIn("", v, true)), fmt.Sprint(r.Status, " ", shapeIn("", v, false))}
+	}
+	said := digits.ReplaceAllString(r.Location+" "+string(r.Body), "#")
+	shape := fmt.Sprintf("%d %.200s", r.Status, strings.Join(strings.Fields(said), " "))
+	return [2]string{shape, shape}
+}
+
+func shapeIn(name string, v any, strict bool) string {
+	tells := strict && telling.MatchString(name)
+	switch v := v.(type) {
+	case map[string]any:
+		var b strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			fmt.Fprintf(&b, "%s:%s,", name, shapeIn(name, v[name], strict))
+		}
+		return "{" + b.String() + "}"
+	case []any:
+		if len(v) == 0 {
+			return "[]"
+		}
+		return "[" + shapeIn("", v[0], strict) + "]"
+	case string:
+		if !tells {
+			return "text"
+		}
+		return digits.ReplaceAllString(v, "#")
+	case float64:
+		if !tells {
+			return "number"
+		}
+	}
+	return fmt.Sprint(v) // true, false, null, or a telling number
+}

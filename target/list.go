@@ -1,0 +1,132 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"lastitem/say/text"
+)
+
+// UnfitError says why what a source shows is no basis for a verdict: it is not all there is, or not only what was
+// asked for. It has the row or the answer that shows it.
+type UnfitError struct{ Err error }
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+func unfit(said text.Text, args ...any) error { return &UnfitError{said.Errorf(args...)} }
+
+// maxPages is how many pages of one list are read.
+const maxPages = 100
+
+// list is what a source shows.
+type list struct {
+	rows   []row
+	cached string // the header that says that the answer comes from a cache; "" = none does
+	total  int64  // how many rows there are, as the answer says; -1 = it does not
+}
+
+// pages reads a source that is an address, with all pages that it leads to: by the header Link with rel="next"
+// (RFC 8288), or by a member next. what, stock or orders, names the option in errors.
+func (r *Remote) pages(ctx context.Context, s Source, what string, values map[string]string) (list, error) {
+	path, pointer, _ := strings.Cut(s.URL, "#")
+	base := r.URL
+	if host := hostOf(path); host != "" {
+		base, path = host, strings.TrimPrefix(path, host)
+	}
+	path = expand(path, values)
+	all := list{total: -1}
+	for page := 1; ; page++ {
+		reply, err := r.fetch(ctx, base, "GET "+path, nil)
+		if err != nil {
+			return all, fmt.Errorf("--%s-url: %w", what, err)
+		}
+		reply.Body = []byte(strings.TrimPrefix(string(reply.Body), "\ufeff")) // some write a byte order mark first
+		found, err := pick(reply.Body, pointer)
+		if err != nil {
+			return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
+		}
+		all.rows = append(all.rows, rowsIn(found, scalar(found))...)
+		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply))
+		next, err := nextOf(reply, base+path)
+		if err != nil || next == "" || what != "orders" {
+			return all, err
+		}
+		if page == maxPages {
+			return all, unfit(text.Of("--%s-url: more than %d pages"), what, maxPages)
+		}
+		path = next
+	}
+}
+
+var nextLink = regexp.MustCompile(`<([^>]*)>[^,<]*;\s*rel="?next"?`)
+
+// nextOf is the path of the page after this one; "" = there is none. A host in it does not count: behind a proxy it is
+// another than the one that was asked.
+func nextOf(r Reply, here string) (string, error) {
+	next := ""
+	if m := nextLink.FindStringSubmatch(strings.Join(r.Header.Values("Link"), ", ")); m != nil {
+		next = m[1]
+	}
+	for _, at := range []string{"/next", "/links/next", "/_links/next/href", "/next_page_url"} {
+		if v, err := pick(r.Body, at); err == nil && next == "" {
+			next = strings.Trim(string(v), `"`)
+			if !strings.HasPrefix(string(v), `"`) { // null, false or an object
+				next = ""
+			} else if next != "" && !strings.ContainsAny(next, "/?") {
+				return "", unfit(text.Of("the answer has one more page, %q, which is no address: give a path that shows all "+
+					"rows"), next)
+			}
+		}
+	}
+	if next == "" {
+		return "", nil
+	}
+	base, err := url.Parse(here)
+	if err != nil {
+		return "", err
+	}
+	to, err := base.Parse(strings.ReplaceAll(next, `\/`, "/"))
+	if err != nil {
+		return "", unfit(text.Of("the answer has one more page, %q, which is no address: give a path that shows all "+
+			"rows"), next)
+	}
+	return to.RequestURI(), nil
+}
+
+// totalOf is how many rows a list has in all, as the answer says; -1 = it does not. A number that is called total may
+// be money: see [tried].
+func totalOf(r Reply) int64 {
+	for _, name := range []string{"X-Total-Count", "X-WP-Total", "X-Total"} {
+		if n, err := strconv.ParseInt(r.Header.Get(name), 10, 64); err == nil {
+			return n
+		}
+	}
+	for _, in := range []string{"", "/meta", "/pagination", "/page"} {
+		for _, name := range []string{"/total_count", "/totalCount", "/total_items", "/totalElements", "/count", "/total"} {
+			var n json.Number
+			if v, err := pick(r.Body, in+name); err == nil && json.Unmarshal(v, &n) == nil {
+				if whole, err := n.Int64(); err == nil {
+					return whole
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// cachedBy is the header by which an answer says that it comes from a cache; "" = none does.
+func cachedBy(r Reply) string {
+	for _, name := range []string{"Age", "X-Cache", "CF-Cache-Status", "X-Cache-Status", "X-Varnish-Cache"} {
+		switch v := r.Header.Get(name); {
+		case name == "Age" && v != "" && v != "0", strings.Contains(strings.ToUpper(v), "HIT"):
+			return name + ": " + v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/say/text"
+)
+
+// tried is what the purchase before a run has shown of a product.
+type tried struct {
+	order    row      // the row that it wrote; nil = orders cannot be read
+	ids      []string // of orders that the run does not count; without resets they stay
+	counts   bool     // the total of the list of orders counts its rows
+	quantity bool     // the row says how many units it is about
+	sold     Reply    // the answer
+}
+
+// once sends a request as a load does: it does not follow the answer to another address.
+var once = &http.Client{
+	Timeout:       remotePatience,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Try makes one purchase of a product, of so many units, and looks what it has moved: as many units and one order must
+// move within patience. It resets the product first, where the description says how. An [UnfitError] says what was
+// seen instead, and that a run would prove nothing.
+func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience time.Duration) error {
+	before, err := r.Prepare(ctx, product, stock)
+	if err != nil {
+		return err
+	}
+	if before == nil { // nothing can be read: the answer is all there is
+		before = &api.Ledger{}
+	} else if left := before.Stock[ForeignStore]; left <= units {
+		return text.Of("the stock of product %d is %d, and one purchase is tried before a run: set it to more, or "+
+			"give --reset-url, --reset-sql or --reset-redis, which set it before each run").Errorf(product, left)
+	}
+	caller, err := r.Caller()
+	if err != nil {
+		return err
+	}
+	reply, err := caller(Ask{Product: product, Quantity: units, Key: uuid.NewString()}).Send(ctx, once, r.URL)
+	if err != nil {
+		return text.Of("one purchase of product %d was tried: %w").Errorf(product, err)
+	}
+	if said := r.Read(reply); said.Outcome != judge.OK {
+		return unfit(text.Of("one purchase of product %d was tried, and answered %s, which does not mean sold: is "+
+			"this the request that sells (--request), and do --ok, --ok-body, --refused and --refused-body fit its answer?"),
+			product, Shown(reply))
+	}
+	if r.Stock == (Source{}) {
+		r.learn(product, tried{sold: reply})
+		return nil
+	}
+	seen, after, err := r.watch(ctx, before, units, patience)
+	if err != nil {
+		return err
+	}
+	seen.sold = reply
+	if why := r.unmoved(before, after, units, seen, patience); why != nil {
+		return why
+	}
+	r.learn(product, seen)
+	return nil
+}
+
+// watch reads the books until a purchase shows in them, or patience is over.
+func (r *Remote) watch(ctx context.Context, before *api.Ledger, units int64, patience time.Duration) (tried, *api.Ledger,
+	error) {
+	var seen tried
+	had := idsOf(before)
+	end := time.Now().Add(patience)
+	after, err := settle(ctx, func(ctx context.Context) (*api.Ledger, error) {
+		l, orders, err := r.books(ctx, before.ProductID, 0)
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range l.Orders {
+			if !slices.Contains(had, o.OrderID) {
+				seen.order, seen.quantity = orders.rows[i], orders.rows[i].saysQuantity()
+			}
+		}
+		seen.counts, seen.ids = orders.total == int64(len(orders.rows)), idsOf(l)
+		return l, nil
+	}, func(l *api.Ledger, err error, _ time.Time) bool {
+		done := err == nil && before.Stock[ForeignStore]-l.Stock[ForeignStore] == units &&
+			(r.Orders == (Source{}) || len(l.Orders)-len(before.Orders) == 1)
+		return !done && time.Now().Before(end)
+	})
+	return seen, after, err
+}
+
+func idsOf(l *api.Ledger) (ids []string) {
+	for _, o := range l.Orders {
+		ids = append(ids, o.OrderID)
+	}
+	return ids
+}
+
+// unmoved says what a purchase should have moved and did not; nil = it moved its units, and one order.
+func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, patience time.Duration) error {
+	fell, more := before.Stock[ForeignStore]-after.Stock[ForeignStore], len(after.Orders)-len(before.Orders)
+	orders := r.Orders != (Source{})
+	if fell == units && (!orders || more == 1) {
+		return nil
+	}
+	tried := text.Of("one purchase of product %d was tried, and answered %s").With(before.ProductID, Shown(seen.sold))
+	cached := ""
+	if l, err := r.list(context.Background(), r.Stock, "stock", before.ProductID); err == nil {
+		cached = l.cached
+	}
+	switch {
+	case fell == 0 && cached != "":
+		return unfit(text.Of("%s; the stock stayed %d, and the answer that shows it comes from a cache (%s): read it past "+
+			"the cache"), tried, after.Stock[ForeignStore], cached)
+	case fell == 0 && more == 0:
+		return unfit(text.Of("%s; nothing moved within %s, the stock stayed %d: is this the request that sells?"), tried,
+			patience, after.Stock[ForeignStore])
+	case fell == 0:
+		return unfit(text.Of("%s and an order was written, but the stock stayed %d for %s: does --stock-... show the stock "+
+			"that this request sells, as it is now?"), tried, after.Stock[ForeignStore], patience)
+	case fell == units && more == 0:
+		return unfit(text.Of("%s and the stock fell by %d, but no order came within %s: does --orders-... show all orders "+
+			"of this product? A slow worker needs more time: --settle"), tried, units, patience)
+	}
+	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell this "+
+		"product?"), tried, fell, more, units)
+}
+
+// Shown is a reply as a sentence shows it.
+func Shown(r Reply) string {
+	said := fmt.Sprint(r.Status)
+	if r.Location != "" {
+		said += " Location: " + r.Location
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %.200s", said, strings.Join(strings.Fields(string(r.Body)), " ")))
+}
+
+// learn keeps what a purchase has shown. It must not run beside a reading.
+func (r *Remote) learn(product int64, seen tried) {
+	if r.tried == nil {
+		r.tried = map[int64]tried{}
+	}
+	if r.Resets() {
+		seen.ids = nil
+	}
+	r.tried[product] = seen
+}
+
+// Tried says whether one purchase of the product was tried, whether the orders that are read say how many units they
+// are about, and what it was answered.
+func (r *Remote) Tried(product int64) (sold Reply, quantity, yes bool) {
+	t, yes := r.tried[product]
+	return t.sold, t.quantity || t.order == nil, yes
+}
+
+// The names under which a row says whose product it is of, and what became of it.
+var (
+	productNames = []string{"product_id", "productid", "product", "sku", "item_id", "itemid", "variant_id", "variantid",
+		"goods_id", "goodsid"}
+	stateNames = []string{"status", "state", "order_status", "orderstatus", "order_state"}
+	endedNames = []string{"cancelled", "canceled", "cancelled_at", "canceled_at", "refunded_at", "voided_at", "deleted_at"}
+	ended      = regexp.MustCompile(`(?i)cancel|refund|void|reject|fail|expire|取消|退款|作废|失败`)
+)
+
+// fits returns an error if a row cannot be an order of the product that stands: it is of another product than the row
+// that was tried, or it was cancelled.
+func (t tried) fits(o row) error {
+	for _, name := range productNames {
+		if want, known := t.order[name]; known && o[name] != want {
+			return unfit(text.Of("--orders-...: the row %s is of another product, by its %s, which was %s: give the orders "+
+				"of {{product}} only"), o, name, want)
+		}
+	}
+	for _, name := range stateNames {
+		if ended.MatchString(o[name]) {
+			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
+		}
+	}
+	for _, name := range endedNames {
+		if v := strings.ToLower(o[name]); v != "" && v != "false" && v != "0" && v != "null" {
+			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
+		}
+	}
+	return nil
+}

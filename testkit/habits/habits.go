@@ -1,0 +1,355 @@
+// Package habits has a shop in memory with the habits of real shops, right ones and wrong ones: how they say that they
+// sold, how they list their orders, when they write them. It is for tests of verdicts on services that are not ours.
+package habits
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// order is a row as the shop lists it.
+type order map[string]any
+
+// Shop sells products by POST /buy/{product} {"n":1,"key":"k"}. POST /reset/{product}/{stock} sets the stock, and GET
+// /stock/{product} and GET /orders/{product} show it and the orders.
+type Shop struct {
+	Habit string
+
+	mu     sync.Mutex
+	stock  map[string]int64
+	orders map[string][]order
+	cached map[string]int64
+	keys   map[string]order
+	busy   map[string]bool
+	asked  int64
+	last   int64
+}
+
+// New returns a shop with a habit: see the cases of its methods. "" sells right and plainly.
+func New(habit string) *Shop { return &Shop{Habit: habit} }
+
+// Handler serves the shop.
+func (s *Shop) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /reset/{product}/{stock}", s.reset)
+	mux.HandleFunc("POST /buy/{product}", s.buy)
+	mux.HandleFunc("GET /stock/{product}", s.left)
+	mux.HandleFunc("GET /orders/{product}", s.list)
+	return mux
+}
+
+func send(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (s *Shop) reset(w http.ResponseWriter, r *http.Request) {
+	if s.Habit == "redirects resets" {
+		http.Redirect(w, r, "/login", http.StatusFound)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := r.PathValue("product")
+	if s.stock == nil {
+		s.stock, s.orders, s.cached = map[string]int64{}, map[string][]order{}, map[string]int64{}
+		s.keys, s.busy = map[string]order{}, map[string]bool{}
+	}
+	s.stock[p], _ = strconv.ParseInt(r.PathValue("stock"), 10, 64)
+	s.orders[p] = nil
+	delete(s.cached, p)
+	s.asked = 0
+	send(w, http.StatusOK, order{"ok": true})
+}
+
+func (s *Shop) buy(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		N   int64  `json:"n"`
+		Key string `json:"key"`
+	}
+	if json.NewDecoder(r.Body).Decode(&in) != nil || in.N < 1 {
+		send(w, http.StatusBadRequest, order{"error": "bad request"})
+		return
+	}
+	p := r.PathValue("product")
+	s.mu.Lock()
+	s.asked++
+	asked := s.asked
+	s.mu.Unlock()
+	switch s.Habit {
+	case "cart":
+		send(w, http.StatusOK, order{"cart": 1})
+	case "GraphQL errors":
+		send(w, http.StatusOK, order{"errors": []order{{"message": "Cannot query field buy"}}})
+	case "nothing but 500":
+		send(w, http.StatusInternalServerError, order{"error": "Access denied"})
+	case "reads, checks, writes", "loses updates":
+		s.naive(w, p, in.N)
+	case "says 202 and writes later", "says 202 to all", "a worker that oversells":
+		s.queue(w, p, in.N)
+	default:
+		s.sell(w, p, in.N, in.Key, asked)
+	}
+}
+
+// naive reads, checks and writes, and others do so in between.
+func (s *Shop) naive(w http.ResponseWriter, p string, n int64) {
+	s.mu.Lock()
+	left := s.stock[p]
+	s.mu.Unlock()
+	time.Sleep(time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left < n {
+		send(w, http.StatusConflict, order{"message": "out of stock"})
+		return
+	}
+	if s.stock[p] = left - n; s.Habit == "reads, checks, writes" {
+		send(w, http.StatusCreated, s.write(p, n))
+		return
+	}
+	s.write(p, n)
+	send(w, http.StatusCreated, order{"ok": true})
+}
+
+// queue answers at once, and a worker sells later.
+func (s *Shop) queue(w http.ResponseWriter, p string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Habit == "says 202 and writes later" && !s.take(p, n) {
+		send(w, http.StatusConflict, order{"message": "out of stock"})
+		return
+	}
+	go func() {
+		time.Sleep(150 * time.Millisecond)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.Habit == "says 202 and writes later" || s.take(p, n):
+			s.write(p, n)
+		case s.Habit == "a worker that oversells" && len(s.orders[p]) < 55:
+			s.write(p, n)
+		}
+	}()
+	send(w, http.StatusAccepted, order{"queued": true})
+}
+
+// take takes units from the stock; false = there are not so many. The shop is locked.
+func (s *Shop) take(p string, n int64) bool {
+	if s.stock[p] < n {
+		return false
+	}
+	s.stock[p] -= n
+	return true
+}
+
+// write writes an order. The shop is locked.
+func (s *Shop) write(p string, n int64) order {
+	s.last++
+	o := order{"id": s.last, "qty": n, "product_id": p, "status": "paid"}
+	switch s.Habit {
+	case "one line":
+		o = order{"id": s.last, "line_items": []order{{"sku": p, "quantity": n}}}
+	case "lines":
+		o = order{"id": s.last, "line_items": []order{{"sku": p, "quantity": n}, {"sku": "gift", "quantity": 1}}}
+	case "no quantity":
+		o = order{"id": s.last}
+	case "wrong quantity":
+		o["qty"] = n + 1
+	case "one id for two":
+		o["id"] = (s.last + 1) / 2
+	}
+	s.orders[p] = append(s.orders[p], o)
+	if s.Habit == "all products in one list" && s.last%10 == 0 {
+		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
+	}
+	return order{"order_id": o["id"]}
+}
+
+// sell is one purchase under a lock.
+func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked int64) {
+	s.mu.Lock()
+	if s.Habit == "in progress" {
+		if !s.claim(w, p, n, key) {
+			return
+		}
+	}
+	defer s.mu.Unlock()
+	if s.Habit == "never looks" {
+		s.stock[p] -= n
+		send(w, http.StatusCreated, s.write(p, n))
+		return
+	}
+	if !s.take(p, n) {
+		s.refuse(w, p, n)
+		return
+	}
+	switch o := order(nil); s.Habit {
+	case "leaks":
+		if asked%10 == 0 {
+			send(w, http.StatusConflict, order{"message": "payment failed"})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "forgets orders":
+		if asked%10 == 0 {
+			s.last++
+			s.stock[p] += n
+			send(w, http.StatusCreated, order{"order_id": s.last})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "refuses what is there":
+		if asked%10 == 0 {
+			s.stock[p] += n
+			send(w, http.StatusConflict, order{"message": "out of stock"})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "sells and refuses":
+		if o = s.write(p, n); asked%10 == 0 {
+			send(w, http.StatusConflict, order{"message": "out of stock"})
+			return
+		}
+		send(w, http.StatusCreated, o)
+	case "two orders for one":
+		if s.write(p, n); asked%10 == 0 {
+			s.write(p, n)
+		}
+		send(w, http.StatusCreated, order{"ok": true})
+	case "200 and a flag", "200 and a flag, oversold":
+		o = s.write(p, n)
+		send(w, http.StatusOK, order{"ok": true, "order_id": o["order_id"]})
+	case "200 and errors":
+		o = s.write(p, n)
+		send(w, http.StatusOK, order{"data": order{"buy": order{"code": o["order_id"]}}})
+	case "redirects":
+		w.Header().Set("Location", fmt.Sprint("/order/", s.write(p, n)["order_id"]))
+		w.WriteHeader(http.StatusSeeOther)
+	case "one text for all":
+		s.write(p, n)
+		_, _ = w.Write([]byte("thank you"))
+	default:
+		send(w, http.StatusCreated, s.write(p, n))
+	}
+}
+
+// refuse says that a product is sold out. The shop is locked.
+func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
+	switch s.Habit {
+	case "cancelled rows":
+		s.write(p, n)
+		s.orders[p][len(s.orders[p])-1]["status"] = "cancelled"
+		send(w, http.StatusConflict, order{"message": "out of stock"})
+	case "200 and a flag":
+		send(w, http.StatusOK, order{"ok": false, "order_id": nil})
+	case "200 and a flag, oversold", "sells to all":
+		o := s.write(p, n)
+		send(w, map[string]int{"sells to all": 201}[s.Habit]|map[string]int{"200 and a flag, oversold": 200}[s.Habit],
+			order{"ok": true, "order_id": o["order_id"]})
+	case "200 and errors":
+		send(w, http.StatusOK, order{"errors": []order{{"message": "INSUFFICIENT_STOCK"}}, "data": nil})
+	case "redirects":
+		w.Header().Set("Location", "/soldout")
+		w.WriteHeader(http.StatusSeeOther)
+	case "one text for all":
+		_, _ = w.Write([]byte("thank you"))
+	default:
+		send(w, http.StatusConflict, order{"message": "out of stock"})
+	}
+}
+
+// claim takes a key, as the draft of the header Idempotency-Key has it: one that is in progress is answered 409. It
+// unlocks the shop if it has answered.
+func (s *Shop) claim(w http.ResponseWriter, p string, n int64, key string) (mine bool) {
+	switch {
+	case s.busy[key]:
+		s.mu.Unlock()
+		send(w, http.StatusConflict, order{"message": "a request with this key is in progress"})
+		return false
+	case s.keys[key] != nil:
+		s.mu.Unlock()
+		send(w, http.StatusCreated, s.keys[key])
+		return false
+	}
+	s.busy[key] = true
+	s.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	s.mu.Lock()
+	delete(s.busy, key)
+	if s.stock[p] >= n {
+		s.keys[key] = order{"order_id": s.last + 1}
+	}
+	return true
+}
+
+func (s *Shop) left(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := r.PathValue("product")
+	n := s.stock[p]
+	switch s.Habit {
+	case "cached stock":
+		if old, known := s.cached[p]; known {
+			n = old
+			w.Header().Set("Age", "7")
+		}
+		s.cached[p] = n
+		send(w, http.StatusOK, order{"qty": n})
+	case "decimals":
+		send(w, http.StatusOK, order{"qty": fmt.Sprintf("%d.0000", n)})
+	case "byte order mark":
+		_, _ = fmt.Fprintf(w, "\ufeff{\"qty\": %d}", n)
+	case "parts":
+		send(w, http.StatusOK, order{"qty": []int64{n / 2, n - n/2}})
+	default:
+		send(w, http.StatusOK, order{"qty": n})
+	}
+}
+
+func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.orders[r.PathValue("product")]
+	const size = 20
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	from := min(max(0, page-1)*size, len(all))
+	shown, more := all[from:min(from+size, len(all))], from+size < len(all)
+	next := fmt.Sprintf("%s?page=%d", r.URL.Path, max(1, page)+1)
+	if shown == nil {
+		shown = []order{}
+	}
+	switch s.Habit {
+	case "pages by Link":
+		if more {
+			w.Header().Set("Link", fmt.Sprintf("<http://shop.example%s>; rel=\"next\"", next))
+		}
+		send(w, http.StatusOK, shown)
+	case "pages by next":
+		body := order{"items": shown, "next": nil}
+		if more {
+			body["next"] = next
+		}
+		send(w, http.StatusOK, body)
+	case "a cursor":
+		body := order{"items": shown, "next": nil}
+		if more {
+			body["next"] = strings.Repeat("c", page+2)
+		}
+		send(w, http.StatusOK, body)
+	case "a total":
+		send(w, http.StatusOK, order{"items": shown, "total_count": len(all)})
+	case "one full page":
+		send(w, http.StatusOK, order{"items": shown})
+	case "a sum":
+		send(w, http.StatusOK, order{"items": append([]order{}, all...), "total": 1999 * len(all)})
+	default:
+		send(w, http.StatusOK, order{"items": append([]order{}, all...)})
+	}
+}
