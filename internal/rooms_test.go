@@ -21,7 +21,7 @@ var products = map[string]reading{
 	"console":               {3, 3_500},
 	"stack":                 {6, 6_400},
 	"internal/lock/handoff": {4, 5_900},
-	"internal/replica":      {25, 36_600},
+	"internal/replica":      {28, 36_600},
 	"loadtest":              {9, 11_800},
 }
 
