@@ -43,12 +43,11 @@ var arrows = map[string][]string{
 	"loadtest/report": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
 	},
-	"faultlab": {
-		"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/report", "say/text", "stack", "target",
-	},
+	"faultlab":         {"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/text", "stack", "target"},
 	"faultlab/fault":   {"contract/api", "faultlab/rig", "judge", "say/text", "stack", "stack/wire"},
 	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire", "stack/wire/codec", "target"},
 	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire", "target"},
+	"faultlab/tell":    {"contract/api", "faultlab", "faultlab/fault", "faultlab/rig", "say/report", "say/text", "target"},
 	"faultlab/trace": {
 		"contract/api", "internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text",
 		"stack", "stack/wire", "stack/wire/codec", "target",

@@ -18,6 +18,7 @@ import (
 	manual "lastitem/docs"
 	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
+	"lastitem/faultlab/tell"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
@@ -139,8 +140,8 @@ func newConsole(d *playDriver, say func(format string, args ...any), hosts []str
 
 // matrixPage is the body of GET /console/api/matrix.
 type matrixPage struct {
-	Hazards []faultlab.Hazard `json:"hazards"`
-	Cells   []faultlab.Cell   `json:"cells"`
+	Hazards []tell.Hazard   `json:"hazards"`
+	Cells   []faultlab.Cell `json:"cells"`
 }
 
 // witnessPage is the body of GET /console/api/witness: the cell and, where something broke it, the schedule with its
@@ -148,7 +149,7 @@ type matrixPage struct {
 type witnessPage struct {
 	Cell     faultlab.Cell      `json:"cell"`
 	Schedule *faultlab.Schedule `json:"schedule,omitempty"`
-	Tale     *faultlab.Tale     `json:"tale,omitempty"`
+	Tale     *tell.Tale         `json:"tale,omitempty"`
 }
 
 // consoleFacts are the committed findings of the fault lab, and the documentation.
@@ -157,7 +158,7 @@ func consoleFacts() (console.Facts, error) {
 	if err != nil {
 		return console.Facts{}, err
 	}
-	tales, err := faultlab.Tales()
+	tales, err := tell.Tales()
 	if err != nil {
 		return console.Facts{}, err
 	}
@@ -165,11 +166,11 @@ func consoleFacts() (console.Facts, error) {
 	if err != nil {
 		return console.Facts{}, err
 	}
-	byName := map[string]*faultlab.Tale{}
+	byName := map[string]*tell.Tale{}
 	for i, t := range tales {
 		byName[t.Schedule] = &tales[i]
 	}
-	page := matrixPage{Hazards: faultlab.Hazards()}
+	page := matrixPage{Hazards: tell.Hazards()}
 	for _, c := range matrix.Cells {
 		c.Witnesses = nil // one by one, with their stories
 		page.Cells = append(page.Cells, c)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab"
+	"lastitem/faultlab/tell"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -84,7 +85,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	if service != nil && !cmd.Flags().Changed("lanes") {
 		f.lanes = defaultForeignLanes
 	}
-	line := faultlab.NewStatusLine(cmd.ErrOrStderr(), f.lang)
+	line := tell.NewStatusLine(cmd.ErrOrStderr(), f.lang)
 	defer line.Clear()
 	o, err := f.options(line)
 	if err != nil {
@@ -111,7 +112,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 }
 
 // exploreModes tries the selected cells of our own modes and reports; the error carries the exit code.
-func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if err := faultlab.CheckCells(modesHere(), o); err != nil {
 		return misuse(err)
 	}
@@ -153,7 +154,7 @@ func writeMatrixPages(dir string) error {
 	if err != nil {
 		return err
 	}
-	return matrix.WritePages(dir, modesHere())
+	return tell.WriteMatrix(matrix, dir, modesHere())
 }
 
 // interrupted prints the cells that were through when the user stopped the lab; cause is the error that it ended with.
@@ -171,7 +172,7 @@ func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
 		case formJSON:
 			return writeIndented(w, res)
 		case formHTML:
-			return res.WritePage(w, faultlab.PageOptions{
+			return tell.Page(w, res, tell.PageOptions{
 				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(),
 				Secrets: secretsIn(cmd.Flags()),
 			})
@@ -187,14 +188,11 @@ func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 		told = []faultlab.Played{*res.Worst}
 	}
 	for _, p := range told {
-		if err := p.Write(w, f.lang); err != nil {
+		if err := tell.Story(w, p, f.lang); err != nil {
 			return err
 		}
 	}
-	if res.Serve != nil {
-		return res.WriteForeign(w, f.lang)
-	}
-	return res.Write(w, f.lang)
+	return tell.Report(w, res, f.lang)
 }
 
 // labExtras are the services that the modes need and that are installed; nil modes are all.

@@ -14,6 +14,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/tell"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 )
@@ -47,7 +48,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 		flags{
 			{"update", &f.update, nil, text.Of("merge the findings into this matrix.json; with --all")},
 			{"tell", &f.tell, nil, text.Of("record the stories of committed witnesses that this directory " +
-				"(faultlab/stories) lacks; nothing else is played")},
+				"(faultlab/tell/stories) lacks; nothing else is played")},
 			{"docs", &f.docs, nil, text.Of("write matrix.md in both languages into this directory, from the " +
 				"committed matrix; nothing is played")},
 		}.add(set, f.lang)
@@ -101,7 +102,7 @@ func faultNames() []string {
 }
 
 // options checks the flags.
-func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) {
+func (f *labFlags) options(line *tell.StatusLine) (faultlab.Options, error) {
 	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories,
 		Tell: f.output.gives(formHTML)}
 	if err := f.selectCells(&o); err != nil {
@@ -119,11 +120,7 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 	o.Binary, err = os.Executable()
 	o.Tally = line.Tally
 	o.Progress = func(c faultlab.Cell) {
-		said := c.Line(f.lang)
-		if f.serve.f.Serve != "" {
-			said = c.ForeignLine(f.lang)
-		}
-		_, _ = io.WriteString(line, said)
+		_, _ = io.WriteString(line, tell.Line(c, f.lang))
 	}
 	return o, err
 }

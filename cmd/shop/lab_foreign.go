@@ -13,6 +13,7 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/tell"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -94,7 +95,7 @@ func equip(f *target.Foreign) (*target.Foreign, error) {
 }
 
 // exploreForeign tests a foreign service and reports; the error carries the exit code.
-func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return misuse(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab"
+	"lastitem/faultlab/tell"
 	"lastitem/internal/stock"
 	"lastitem/say/redact"
 	"lastitem/say/text"
@@ -54,7 +55,7 @@ func (f *randomFlags) check(cmd *cobra.Command) error {
 }
 
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
-func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32
 	}
@@ -224,7 +225,7 @@ func (r replayed) write(w io.Writer, lang string) error {
 		if p.Outcome == r.Expected {
 			continue
 		}
-		if err := p.Write(w, lang); err != nil {
+		if err := tell.Story(w, p, lang); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	_ "embed"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
 	"lastitem/say/report"
 	"lastitem/say/text"
@@ -85,10 +86,10 @@ type labLine struct {
 
 type labText struct{ Text, Class string }
 
-// WritePage writes the result as a single HTML file: the outcomes, the schedules of the broken cells command by
-// command, the environment, and how to repeat the exploration. It tells the schedules if Options.Tell was set.
-func (r *Result) WritePage(w io.Writer, o PageOptions) error {
-	view := r.pageOf(o)
+// Page writes the result as a single HTML file: the outcomes, the schedules of the broken cells command by
+// command, the environment, and how to repeat the exploration. It tells the schedules if faultlab.Options.Tell was set.
+func Page(w io.Writer, r *faultlab.Result, o PageOptions) error {
+	view := pageOf(r, o)
 	var body, whole strings.Builder
 	if err := sheetTemplate.Execute(&body, view); err != nil {
 		return err
@@ -102,11 +103,11 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 }
 
 // pageOf collects the data of the page.
-func (r *Result) pageOf(o PageOptions) labPage {
+func pageOf(r *faultlab.Result, o PageOptions) labPage {
 	v := labPage{Words: sheetTexts.In(o.Lang), Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
-	r.writeCounts(&counts, o.Lang)
+	writeCounts(&counts, r, o.Lang)
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
 	said := text.Of("Every outcome is as claimed.")
 	v.Tone = "good"
@@ -118,17 +119,17 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	}
 	if r.Serve != nil {
 		v.Title = text.Of("Fault lab: your service").In(o.Lang)
-		v.Tone, said = r.foreignBanner(o.Lang)
+		v.Tone, said = foreignBanner(r, o.Lang)
 	}
 	v.Sentence = said.In(o.Lang)
 	for _, c := range r.Cells {
 		for _, why := range c.Wrong {
-			v.Wrong = append(v.Wrong, strings.TrimSpace(c.name()+": "+why))
+			v.Wrong = append(v.Wrong, strings.TrimSpace(name(c)+": "+why))
 		}
 		for _, why := range c.Undecided {
-			v.LeftOut = append(v.LeftOut, "? "+c.name()+": "+why)
+			v.LeftOut = append(v.LeftOut, "? "+name(c)+": "+why)
 		}
-		if c.Found == Untested {
+		if c.Found == faultlab.Untested {
 			v.LeftOut = append(v.LeftOut, "? "+string(c.Fault)+": "+c.Untested.In(o.Lang))
 		}
 	}
@@ -141,21 +142,21 @@ func (r *Result) pageOf(o PageOptions) labPage {
 			v.Tone = "warm"
 		}
 	}
-	v.Faults, v.Rows = r.pageRows(o.Lang)
-	v.Letters = r.pageLetters(o.Lang)
+	v.Faults, v.Rows = pageRows(r, o.Lang)
+	v.Letters = pageLetters(r, o.Lang)
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
 			v.Blocked = append(v.Blocked, labFact{c.Mode + " " + string(c.Store),
 				[]string{c.BlockedFor.Round(time.Millisecond).String()}})
 		}
 		if len(c.Witnesses) > 0 {
-			v.Broken = append(v.Broken, r.pageBroken(c, o.Lang))
+			v.Broken = append(v.Broken, pageBroken(r, c, o.Lang))
 		}
 	}
 	if len(v.Broken) > 0 && len(v.Broken) <= 2 {
 		v.Broken[0].Open = true
 	}
-	v.Environment = r.pageEnvironment(o)
+	v.Environment = pageEnvironment(r, o)
 	if commit, dirty := strings.CutSuffix(o.Version, "+dirty"); commit != "devel" && commit != "" && !dirty {
 		v.Commands = append(v.Commands, "git checkout "+commit, "make build")
 	}
@@ -164,7 +165,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 }
 
 // foreignBanner returns the colour and the sentence of the banner for a foreign service.
-func (r *Result) foreignBanner(lang string) (tone string, sentence text.Text) {
+func foreignBanner(r *faultlab.Result, lang string) (tone string, sentence text.Text) {
 	switch n := r.Broken(); {
 	case n > 0:
 		return "bad", text.Of("Of %[2]d [fault|faults], %[1]d [breaks|break] the service.").With(n, len(r.Cells))
@@ -173,7 +174,7 @@ func (r *Result) foreignBanner(lang string) (tone string, sentence text.Text) {
 		if len(r.Untested()) > 0 {
 			tone = "warm"
 		}
-		return tone, text.Of("Nothing that was played broke it%s.").With(r.held(text.Of(": ").In(lang)))
+		return tone, text.Of("Nothing that was played broke it%s.").With(held(r, text.Of(": ").In(lang)))
 	case r.Judged == 0:
 		return "warm", text.Of("No schedule could be judged.")
 	default:
@@ -182,13 +183,13 @@ func (r *Result) foreignBanner(lang string) (tone string, sentence text.Text) {
 }
 
 // name is the name of a cell in the page.
-func (c Cell) name() string {
+func name(c faultlab.Cell) string {
 	return strings.TrimSpace(c.Mode + " " + string(c.Store) + " " + string(c.Fault))
 }
 
 // pageRows returns the faults that were played, and the letters that they showed for each mode and store.
-func (r *Result) pageRows(lang string) (faults []string, rows []labRow) {
-	for _, name := range r.hazards() {
+func pageRows(r *faultlab.Result, lang string) (faults []string, rows []labRow) {
+	for _, name := range hazards(r) {
 		faults = append(faults, string(name))
 	}
 	for _, c := range r.Cells {
@@ -203,7 +204,7 @@ func (r *Result) pageRows(lang string) (faults []string, rows []labRow) {
 			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
 		case c.Found == api.Exact && len(c.Undecided) == 0: // a dot is easily overlooked
 			cell = labCell{Text: text.Of("exact").In(lang), Tone: "good"}
-		case r.Serve != nil && c.broken():
+		case r.Serve != nil && c.Broken():
 			cell.Tone = "bad"
 		}
 		if c.Tried > 0 {
@@ -215,17 +216,17 @@ func (r *Result) pageRows(lang string) (faults []string, rows []labRow) {
 }
 
 // pageLetters explains the letters that were found.
-func (r *Result) pageLetters(lang string) []string {
+func pageLetters(r *faultlab.Result, lang string) []string {
 	var all []string
-	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == api.Exact }) {
+	if slices.ContainsFunc(r.Cells, func(c faultlab.Cell) bool { return c.Found == api.Exact }) {
 		all = append(all, text.Of("exact (.): no schedule broke anything; the number beside it: how many schedules were "+
 			"played").In(lang))
 	}
 	if len(r.Untested()) > 0 {
 		all = append(all, text.Of("? = not tried, or not at every position").In(lang))
 	}
-	for _, letter := range letters {
-		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
+	for _, letter := range faultlab.Letters {
+		if slices.ContainsFunc(r.Cells, func(c faultlab.Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
 			all = append(all, string(letter)+" = "+foreignTexts.In(lang).letters[byte(letter)])
 		}
 	}
@@ -233,8 +234,8 @@ func (r *Result) pageLetters(lang string) []string {
 }
 
 // pageBroken returns the witnesses of a broken cell with their stories.
-func (r *Result) pageBroken(c Cell, lang string) labBroken {
-	v := labBroken{Name: c.name(), Found: string(c.Found)}
+func pageBroken(r *faultlab.Result, c faultlab.Cell, lang string) labBroken {
+	v := labBroken{Name: name(c), Found: string(c.Found)}
 	told := map[string]bool{}
 	for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
 		name := c.Witnesses[letter].String()
@@ -243,23 +244,23 @@ func (r *Result) pageBroken(c Cell, lang string) labBroken {
 		}
 		told[name] = true
 		v.Witnesses = append(v.Witnesses, name)
-		if i := slices.IndexFunc(r.Told, func(p Played) bool {
+		if i := slices.IndexFunc(r.Told, func(p faultlab.Played) bool {
 			return p.Story != nil && p.Schedule.String() == name
 		}); i >= 0 {
-			v.Stories = append(v.Stories, r.Told[i].pageStory(lang))
+			v.Stories = append(v.Stories, pageStory(r.Told[i], lang))
 		}
 	}
 	return v
 }
 
 // pageStory returns the story of a schedule as the page shows it.
-func (p Played) pageStory(lang string) labStory {
+func pageStory(p faultlab.Played, lang string) labStory {
 	t := storyTexts.In(lang)
 	s := labStory{Title: p.Schedule.String() + ": " + string(p.Outcome), Why: p.Why}
 	s.Ledger = fmt.Sprintf(t.ledger, p.Story.Initial, p.Story.Left, p.Story.Ordered)
 	for lines := p.Story.Lines; len(lines) > 0; {
 		l := lines[0]
-		said, class := labText{Text: l.text(t)}, "lab"
+		said, class := labText{Text: said(l, t)}, "lab"
 		switch l.Event {
 		case "":
 			class = ""
@@ -282,7 +283,7 @@ func (p Played) pageStory(lang string) labStory {
 }
 
 // pageEnvironment returns the servers and the machine on which the outcomes were seen.
-func (r *Result) pageEnvironment(o PageOptions) []labFact {
+func pageEnvironment(r *faultlab.Result, o PageOptions) []labFact {
 	var servers []string
 	for _, name := range slices.Sorted(maps.Keys(r.Servers)) {
 		servers = append(servers, name+": "+r.Servers[name])

@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/testkit"
@@ -28,9 +29,9 @@ func TestStatusLineElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		line := NewStatusLine(&out, "zh")
-		cell := Cell{Mode: "lua-lock", Store: api.SQL, Fault: api.Pause}
+		cell := faultlab.Cell{Mode: "lua-lock", Store: api.SQL, Fault: api.Pause}
 		for n := range 61 { // a schedule a second
-			line.Tally(Tally{Cells: 4, Done: 1, Schedules: n + 1, Expected: 121, Cell: cell})
+			line.Tally(faultlab.Tally{Cells: 4, Done: 1, Schedules: n + 1, Expected: 121, Cell: cell})
 			if n == 40 {
 				fmt.Fprintln(line, "a cell")
 			}
@@ -49,9 +50,9 @@ func TestStatusLineElsewhere(t *testing.T) {
 // The repeated refusals of a rival take one line of the story.
 func TestStoryFoldsBusyAnswers(t *testing.T) {
 	t.Parallel()
-	var lines []Line
+	var lines []faultlab.Line
 	add := func(actor string, event rig.What, text string) {
-		lines = append(lines, Line{At: time.Duration(len(lines)) * time.Millisecond, Actor: actor, Event: event, Text: text})
+		lines = append(lines, faultlab.Line{At: time.Duration(len(lines)) * time.Millisecond, Actor: actor, Event: event, Text: text})
 	}
 	add("A", rig.Held, "before redis: SET stock:{#}")
 	for range 3 {
@@ -63,60 +64,13 @@ func TestStoryFoldsBusyAnswers(t *testing.T) {
 	add("B", "", "redis: SET lock NX")
 	add("B", rig.Answered, "ok")
 	var b strings.Builder
-	(&Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}).write(&b, storyTexts.In("en"))
+	writeStory(&b, &faultlab.Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}, storyTexts.In("en"))
 	text := b.String()
 	for what, times := range map[string]int{"> asks 3 times: lock_busy": 1, "> a client asks": 1, "SET lock NX": 1,
 		"< ok": 1, "ledger: 10 at first, 9 left, 1 ordered": 1} {
 		if got := strings.Count(text, what); got != times {
 			t.Errorf("%q stands %d times, want %d:\n%s", what, got, times, text)
 		}
-	}
-}
-
-// The number of schedules in all is estimated from the cells that have begun, and from the matrix.
-func TestTallyExpects(t *testing.T) {
-	t.Parallel()
-	var told []Tally
-	x := tallying{tell: func(t Tally) { told = append(told, t) }}
-	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
-	x.selected([]int{10, 20, -1})
-	x.begin(10, 12)
-	x.played(s)
-	x.begin(20, 2)
-	x.done()
-	x.begin(-1, 5)
-	want := []Tally{
-		{Cells: 3, Expected: 30},
-		{Cells: 3, Expected: 12 + 20 + 12},
-		{Cells: 3, Expected: 44, Schedules: 1},
-		{Cells: 3, Expected: 12 + 2 + 7, Schedules: 1},
-		{Cells: 3, Expected: 21, Schedules: 1, Done: 1},
-		{Cells: 3, Expected: 19, Schedules: 1, Done: 1},
-	}
-	for i := range want[2:] {
-		want[i+2].Cell = Cell{Mode: "m", Store: api.SQL, Fault: api.Pause}
-	}
-	if !reflect.DeepEqual(told, want) {
-		t.Errorf("told %+v, want %+v", told, want)
-	}
-}
-
-// What will be played of a cell is known from the matrix: its witnesses, or all its schedules.
-func TestGuess(t *testing.T) {
-	t.Parallel()
-	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
-	known := Cell{Mode: "m", Store: api.SQL, Fault: api.Pause, Tried: 30, Witnesses: map[string]Schedule{"O": s}}
-	exact := Cell{Mode: "m", Store: api.SQL, Fault: api.Threads, Tried: 12}
-	l := &lab{matrix: Matrix{Cells: []Cell{known, exact}}}
-	guess := func(c Cell, o Options) int { l.o = o; return l.guess(c) }
-	for name, got := range map[string][2]int{
-		"witnesses":   {guess(known, Options{}), 1},
-		"all":         {guess(known, Options{All: true}), 30},
-		"exact":       {guess(exact, Options{}), 12},
-		"unknown":     {guess(Cell{Mode: "other"}, Options{}), -1},
-		"with a pair": {guess(exact, Options{Pairs: true}), -1},
-	} {
-		testkit.Is(t, got[0], got[1], "%s: guess()", name)
 	}
 }
 
@@ -135,13 +89,13 @@ func TestOutcomesFit(t *testing.T) {
 	if got := slices.Concat(bands(all)...); !slices.Equal(got, all) {
 		t.Errorf("the tables have %v, want %v", got, all)
 	}
-	r := &Result{}
+	r := &faultlab.Result{}
 	for _, name := range all {
-		r.Cells = append(r.Cells, Cell{Mode: "m", Store: api.SQL, Fault: name, Found: api.Exact})
+		r.Cells = append(r.Cells, faultlab.Cell{Mode: "m", Store: api.SQL, Fault: name, Found: api.Exact})
 	}
-	r.Cells = append(r.Cells, Cell{Mode: "n", Store: api.SQL, Fault: all[0], Found: "O", Wrong: []string{"why"}})
+	r.Cells = append(r.Cells, faultlab.Cell{Mode: "n", Store: api.SQL, Fault: all[0], Found: "O", Wrong: []string{"why"}})
 	var b strings.Builder
-	r.writeTable(&b, "en")
+	writeTable(&b, r, "en")
 	for line := range strings.Lines(b.String()) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, " \n")); n > 130 {
 			t.Errorf("%d columns, want at most 130: %s", n, line)
@@ -155,34 +109,11 @@ func TestOutcomesFit(t *testing.T) {
 	}
 }
 
-// The report tells a schedule that showed an unclaimed letter, with its commands.
-func TestUnclaimedIsTold(t *testing.T) {
-	t.Parallel()
-	odd := played("SET", "O")
-	odd.Story = &Story{Lines: []Line{{Actor: "A", Text: "redis: SET stock 4"}}}
-	all := []Played{played("GET", "."), odd}
-	r, cell := &Result{}, sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, all)
-	r.add(&lab{}, cell, all)
-	if len(r.Unclaimed) != 1 || r.Unclaimed[0].Outcome != "O" {
-		t.Errorf("unclaimed are %+v, want the schedule with a story", r.Unclaimed)
-	}
-	var told Result
-	told.add(&lab{told: true}, cell, all)
-	if len(told.Unclaimed) > 0 {
-		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
-	}
-	var b strings.Builder
-	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") ||
-		!strings.Contains(b.String(), "SET stock 4") {
-		t.Errorf("Write() = %v, want the schedule and its commands:\n%s", err, b.String())
-	}
-}
-
 // Every hazard of the ladder is seen to break a mode. Every committed witness has a recorded story that shows its
 // letters and holds A where the schedule says, and no story is left over.
 func TestTalesOfWitnesses(t *testing.T) {
 	t.Parallel()
-	matrix, err := Committed()
+	matrix, err := faultlab.Committed()
 	testkit.Must(t, err)
 	tales, err := Tales()
 	testkit.Must(t, err)
@@ -191,7 +122,7 @@ func TestTalesOfWitnesses(t *testing.T) {
 		byName[x.Schedule] = x
 	}
 	for _, f := range fault.Ladder {
-		if !slices.ContainsFunc(matrix.Witnesses(), func(w Witness) bool { return w.Schedule.Fault == f.Name }) {
+		if !slices.ContainsFunc(matrix.Witnesses(), func(w faultlab.Witness) bool { return w.Schedule.Fault == f.Name }) {
 			t.Errorf("no cell of %s is red: the lab was never seen to find what it plays", f.Name)
 		}
 	}
@@ -204,7 +135,7 @@ func TestTalesOfWitnesses(t *testing.T) {
 		delete(byName, name)
 		switch {
 		case !there:
-			t.Errorf("%s has no story: 'shop lab --tell faultlab/stories' records it", name)
+			t.Errorf("%s has no story: 'shop lab --tell faultlab/tell/stories' records it", name)
 		case !w.Shows(x.Outcome):
 			t.Errorf("the story of %s shows %s, want %s", name, x.Outcome, w.Letters)
 		case w.Schedule.A != nil && !slices.ContainsFunc(x.Steps, func(s Step) bool {
@@ -220,14 +151,14 @@ func TestTalesOfWitnesses(t *testing.T) {
 		}
 	}
 	for name := range byName {
-		t.Errorf("%s is no witness any more: 'shop lab --tell faultlab/stories' takes its story out", name)
+		t.Errorf("%s is no witness any more: 'shop lab --tell faultlab/tell/stories' takes its story out", name)
 	}
 }
 
 // A step survives JSON, to a tenth of a millisecond, and clients that are refused again and again become one step.
 func TestTaleFolds(t *testing.T) {
 	t.Parallel()
-	p := Played{Outcome: "O", Story: &Story{Initial: 10, Left: 8, Ordered: 3, Lines: []Line{
+	p := faultlab.Played{Outcome: "O", Story: &faultlab.Story{Initial: 10, Left: 8, Ordered: 3, Lines: []faultlab.Line{
 		{At: 1234567 * time.Nanosecond, Actor: "A", Event: rig.Held, Text: "before redis: GET"},
 		{At: 2 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 3 * time.Millisecond, Actor: "B", Event: rig.Answered,
 			Text: "declined lock_busy"},
@@ -235,7 +166,7 @@ func TestTaleFolds(t *testing.T) {
 			Text: "declined lock_busy"},
 		{At: 6 * time.Millisecond, Actor: "B", Text: "redis: SET x"},
 	}}}
-	text, err := talesJSON([]Tale{p.tale()})
+	text, err := talesJSON([]Tale{tale(p)})
 	testkit.Must(t, err)
 	const want = `[
 {"schedule":", ","outcome":"O","why":"","initial":10,"left":8,` +
@@ -256,14 +187,14 @@ func TestTaleFolds(t *testing.T) {
 // did not show its letter.
 func TestRetell(t *testing.T) {
 	t.Parallel()
-	held := func(at string) Schedule {
-		return Schedule{Mode: "m", Fault: api.Slow, A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
+	held := func(at string) faultlab.Schedule {
+		return faultlab.Schedule{Mode: "m", Fault: api.Slow, A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
 	}
 	one, two, three := held("GET"), held("SET"), held("DEL")
-	m := Matrix{Cells: []Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]Schedule{"O": one, "L": two,
+	m := faultlab.Matrix{Cells: []faultlab.Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]faultlab.Schedule{"O": one, "L": two,
 		"A": three}}}}
-	all, err := m.Retell([]Tale{{Schedule: two.String(), Why: "known"}, {Schedule: "gone"}},
-		[]Played{{Schedule: one, Outcome: "OL", Story: &Story{}}, {Schedule: three, Outcome: api.Exact, Story: &Story{}}})
+	all, err := Retell(m, []Tale{{Schedule: two.String(), Why: "known"}, {Schedule: "gone"}},
+		[]faultlab.Played{{Schedule: one, Outcome: "OL", Story: &faultlab.Story{}}, {Schedule: three, Outcome: api.Exact, Story: &faultlab.Story{}}})
 	if err == nil || !strings.Contains(err.Error(), three.String()+": ., want A") ||
 		strings.Contains(err.Error(), one.String()) {
 		t.Errorf("Retell: %v, want that the third schedule did not show A", err)

@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/contract/api"
+	"lastitem/faultlab"
 	"lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -38,9 +40,9 @@ var foreignTexts = text.Table(foreignWords{
 	},
 })
 
-// WriteForeign writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions
-// that broke the service, and the locks seen in its Redis. It returns the error of w.
-func (r *Result) WriteForeign(w io.Writer, lang string) error {
+// writeForeign writes the report on a foreign service: a line for each fault, the positions that broke the service, and
+// the locks seen in its Redis.
+func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 	t := foreignTexts.In(lang)
 	var b strings.Builder
 	b.WriteString(report.Left(t.fault, 12) + report.Left(t.found, 8) + t.tried + "\n")
@@ -51,7 +53,7 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 	case r.Broken() > 0:
 		b.WriteString(t.breaks)
 	case r.Proved() && r.Judged > 0:
-		fmt.Fprintf(&b, t.holds, r.held(t.colon))
+		fmt.Fprintf(&b, t.holds, held(r, t.colon))
 	case r.Judged == 0:
 		b.WriteString(t.unjudged)
 	default:
@@ -60,16 +62,16 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
 			means := t.letters[letter[0]]
-			if letter == string(Unexplained) {
+			if letter == string(faultlab.Unexplained) {
 				means = cmp.Or(c.Unexplained, means)
 			}
 			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", report.Left(string(c.Fault), 10), letter, means,
-				c.Witnesses[letter].where())
+				where(c.Witnesses[letter]))
 		}
 	}
 	untested, wrong := []string{t.untested}, []string{t.wrong}
 	for _, c := range r.Cells {
-		if c.Found == Untested {
+		if c.Found == faultlab.Untested {
 			untested = append(untested, "  ? "+report.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
 		}
 		for _, why := range c.Wrong {
@@ -95,30 +97,35 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 	if r.Interrupted {
 		b.WriteString("\n" + interruptedText.In(lang))
 	}
-	r.writeBlocked(&b, lang)
-	r.writeCounts(&b, lang)
+	writeBlocked(&b, r, lang)
+	writeCounts(&b, r, lang)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func byLetter(a, b string) int { return strings.Index(letters, a) - strings.Index(letters, b) }
+func byLetter(a, b string) int {
+	return strings.Index(faultlab.Letters, a) - strings.Index(faultlab.Letters, b)
+}
+
+// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
+func held(r *faultlab.Result, separator string) string {
+	if names := r.Faults(api.Exact); names != nil {
+		return separator + strings.Join(names, ", ")
+	}
+	return ""
+}
 
 // where is the text of a schedule without mode and fault: the variant and the positions.
-func (s Schedule) where() string {
+func where(s faultlab.Schedule) string {
 	_, where, _ := strings.Cut(s.String(), ", "+string(s.Fault))
 	return strings.TrimSpace(strings.TrimPrefix(where, ","))
 }
 
-// ForeignLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
-func (c Cell) ForeignLine(lang string) string {
+// foreignLine is the progress line of one fault of a foreign service.
+func foreignLine(c faultlab.Cell, lang string) string {
 	line := report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
 		line += fmt.Sprintf(" (%s %d)", strings.Trim(foreignTexts.In(lang).wrong, "\n:："), n)
 	}
 	return line + "\n"
-}
-
-// Proved says whether nothing broke in what was played, and every schedule proved something.
-func (r *Result) Proved() bool {
-	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == "" || c.broken() || len(c.Wrong) > 0 })
 }

@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"lastitem/faultlab"
 	"lastitem/say/report"
 	"lastitem/say/text"
 )
@@ -87,7 +88,7 @@ func (l *StatusLine) show(said string) {
 }
 
 // Tally is the callback of Options.Tally.
-func (l *StatusLine) Tally(t Tally) {
+func (l *StatusLine) Tally(t faultlab.Tally) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, every := time.Now(), lineTick
@@ -118,7 +119,7 @@ func (l *StatusLine) Tally(t Tally) {
 }
 
 // text words a tally, this long after the first schedule.
-func (l *StatusLine) text(t Tally, took time.Duration) string {
+func (l *StatusLine) text(t faultlab.Tally, took time.Duration) string {
 	words, said := lineWords.In(l.lang), strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store,
 		t.Cell.Fault))
 	left := l.length - took

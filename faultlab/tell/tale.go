@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	"bytes"
@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/fault"
+	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
-	"lastitem/say/text"
 )
 
 // Tale is the recorded story of a committed witness. Another run of the same schedule has other times and tokens.
@@ -149,7 +148,7 @@ func talesJSON(all []Tale) ([]byte, error) {
 }
 
 // tale records a schedule that was played.
-func (p Played) tale() Tale {
+func tale(p faultlab.Played) Tale {
 	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left,
 		Ordered: p.Story.Ordered}
 	for lines := p.Story.Lines; len(lines) > 0; {
@@ -166,47 +165,14 @@ func (p Played) tale() Tale {
 	return t
 }
 
-// Witness is a committed schedule with the letters that it stands for.
-type Witness struct {
-	Schedule Schedule
-	Letters  string
-}
-
-// Witnesses returns the witnesses of all cells, in the order of the cells. One schedule may stand for several letters.
-func (m Matrix) Witnesses() []Witness {
-	var all []Witness
-	for _, c := range m.Cells {
-		for _, s := range c.witnesses() {
-			w := Witness{Schedule: s}
-			for _, letter := range letters {
-				if x, there := c.Witnesses[string(letter)]; there && x.String() == s.String() {
-					w.Letters += string(letter)
-				}
-			}
-			all = append(all, w)
-		}
-	}
-	return all
-}
-
-// Shows says whether an outcome has all letters that the witness stands for.
-func (w Witness) Shows(o api.Outcomes) bool {
-	for _, letter := range w.Letters {
-		if !strings.ContainsRune(string(o), letter) {
-			return false
-		}
-	}
-	return w.Letters != ""
-}
-
 // Retell adds the stories of schedules that were played to the tales, and returns the tales of the matrix's witnesses,
 // in its order. The error names the witnesses that were played but did not show their letters.
-func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
+func Retell(m faultlab.Matrix, known []Tale, played []faultlab.Played) ([]Tale, error) {
 	tales := map[string]Tale{}
 	for _, t := range known {
 		tales[t.Schedule] = t
 	}
-	fresh := map[string]Played{}
+	fresh := map[string]faultlab.Played{}
 	for _, p := range played {
 		fresh[p.Schedule.String()] = p
 	}
@@ -219,40 +185,11 @@ func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
 				errs = append(errs, fmt.Errorf("%s: %s, want %s", name, p.Outcome, w.Letters))
 				continue
 			}
-			tales[name] = p.tale()
+			tales[name] = tale(p)
 		}
 		if t, there := tales[name]; there {
 			all = append(all, t)
 		}
 	}
 	return all, errors.Join(errs...)
-}
-
-// witnessesOf returns the committed witnesses of a cell that Options.Witness selects.
-func (l *lab) witnessesOf(c Cell) []Schedule {
-	known, _ := l.matrix.Cell(c.Mode, c.Store, c.Fault)
-	var all []Schedule
-	for _, s := range known.witnesses() {
-		if l.o.Witness(s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// Hazard is a column of the matrix.
-type Hazard struct {
-	Name  api.Hazard `json:"name"`
-	Title text.Text  `json:"title"`
-	// Claimed says that the modes make claims about it.
-	Claimed bool `json:"claimed"`
-}
-
-// Hazards returns the columns of the matrix, in their order.
-func Hazards() []Hazard {
-	var all []Hazard
-	for _, f := range fault.All() {
-		all = append(all, Hazard{Name: f.Name, Title: f.Title, Claimed: f.Claimed()})
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package faultlab
+package tell
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/say/text"
 )
@@ -17,7 +18,7 @@ type pageText struct {
 	head, table, meanings, blocked, blockedHead, beyond, hazard, broken, exact, witnesses, wire string
 	// a format, of a number
 	schedules string
-	kept      map[Blocked]string
+	kept      map[faultlab.Blocked]string
 }
 
 // notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
@@ -56,9 +57,9 @@ ZooKeeper or Consul it plays a sample. ` + "`make lab ALL=1`" + ` plays every sc
 		"stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the " +
 		"transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks " +
 		"are left out, and so is `kafka`, which the lab does not play.\n",
-	kept: map[Blocked]string{
-		NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends",
-		UntilHolder: "until the holder runs again",
+	kept: map[faultlab.Blocked]string{
+		faultlab.NotBlocked: "not blocked", faultlab.UntilLease: "until the holder's lease or session ends",
+		faultlab.UntilHolder: "until the holder runs again",
 	},
 	blockedHead: "others are blocked | modes",
 	beyond: `## Hazards without claims
@@ -75,8 +76,8 @@ break without any fault are left out.
 	wire: "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
 })
 
-// Markdown renders the matrix as a page. modes gives the rows, and the cells that cannot happen.
-func (m Matrix) Markdown(lang string, modes []api.Mode) string {
+// markdown renders the matrix as a page. modes gives the rows, and the cells that cannot happen.
+func markdown(m faultlab.Matrix, lang string, modes []api.Mode) string {
 	t := pageTexts.In(lang)
 	var b strings.Builder
 	b.WriteString(t.head + "\n| " + t.table)
@@ -104,8 +105,8 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	}
 	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), text.Sprintf(t.schedules, tried), t.meanings,
 		api.Definitions(lang))
-	m.writeBlocked(&b, t)
-	m.writeBeyond(&b, lang, t)
+	writePaused(&b, m, t)
+	writeBeyond(&b, m, lang, t)
 	b.WriteString(t.witnesses + "\n" + t.wire + "\n")
 	for _, n := range notOnTheWire {
 		fmt.Fprintf(&b, "* %s: `%s`\n", n.what.In(lang), n.test)
@@ -113,11 +114,11 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	return b.String()
 }
 
-// WritePages writes the page in both languages, matrix.md and matrix.zh.md, into a directory. modes is as for
-// [Matrix.Markdown].
-func (m Matrix) WritePages(dir string, modes []api.Mode) error {
+// WriteMatrix writes the page of the matrix in both languages, matrix.md and matrix.zh.md, into a directory. modes gives
+// the rows, and the cells that cannot happen.
+func WriteMatrix(m faultlab.Matrix, dir string, modes []api.Mode) error {
 	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(m.Markdown(lang, modes)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(markdown(m, lang, modes)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -125,7 +126,7 @@ func (m Matrix) WritePages(dir string, modes []api.Mode) error {
 }
 
 // writeBeyond lists, for each hazard beyond the ladder, which modes it breaks and which it does not.
-func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
+func writeBeyond(b *strings.Builder, m faultlab.Matrix, lang string, t pageText) {
 	b.WriteString(t.beyond + "\n")
 	for _, f := range fault.Beyond {
 		var broken, exact groups
@@ -144,16 +145,16 @@ func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
 	b.WriteString("\n")
 }
 
-// writeBlocked lists how long a paused holder keeps others out, for each mode.
-func (m Matrix) writeBlocked(b *strings.Builder, t pageText) {
-	names := map[Blocked]*groups{NotBlocked: {}, UntilLease: {}, UntilHolder: {}}
+// writePaused lists how long a paused holder keeps others out, for each mode.
+func writePaused(b *strings.Builder, m faultlab.Matrix, t pageText) {
+	names := map[faultlab.Blocked]*groups{faultlab.NotBlocked: {}, faultlab.UntilLease: {}, faultlab.UntilHolder: {}}
 	for _, c := range m.Cells {
 		if g := names[c.Blocked]; c.Fault == api.Pause && g != nil {
 			g.add(string(c.Store), c.Mode)
 		}
 	}
 	b.WriteString(t.blocked + "\n| " + t.blockedHead + " |\n| --- | --- |\n")
-	for _, kept := range []Blocked{NotBlocked, UntilLease, UntilHolder} {
+	for _, kept := range []faultlab.Blocked{faultlab.NotBlocked, faultlab.UntilLease, faultlab.UntilHolder} {
 		fmt.Fprintf(b, "| %s | %s |\n", t.kept[kept], names[kept])
 	}
 	b.WriteString("\n")
@@ -182,4 +183,21 @@ func (g groups) String() string {
 		parts = append(parts, "**"+w+"** "+strings.Join(g.modes[w], ", "))
 	}
 	return cmp.Or(strings.Join(parts, " · "), "–")
+}
+
+// Hazard is a column of the matrix.
+type Hazard struct {
+	Name  api.Hazard `json:"name"`
+	Title text.Text  `json:"title"`
+	// Claimed says that the modes make claims about it.
+	Claimed bool `json:"claimed"`
+}
+
+// Hazards returns the columns of the matrix, in their order.
+func Hazards() []Hazard {
+	var all []Hazard
+	for _, f := range fault.All() {
+		all = append(all, Hazard{Name: f.Name, Title: f.Title, Claimed: f.Claimed()})
+	}
+	return all
 }
