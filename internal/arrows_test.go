@@ -59,6 +59,8 @@ var arrows = map[string][]string{
 	"console":          {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
 	"console/web":      {"contract/api"},
 
+	"internal/cli": {"say/redact", "say/report", "say/text"}, // it knows nothing of shops
+
 	// The shop.
 	"internal/backend": {
 		"internal/sqlite", "internal/store", "internal/store/etcddb", "internal/store/redisdb", "internal/store/sqldb",

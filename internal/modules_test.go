@@ -11,7 +11,8 @@ import (
 // modules says which third-party modules each package may import. Every test may also import what the line inTests
 // lists: comparisons, and the clients with which tests look at servers directly.
 var modules = map[string][]string{
-	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cmd/shop":     {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"internal/cli": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
 	// listings for everybody else

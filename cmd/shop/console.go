@@ -19,6 +19,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
 	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
@@ -44,19 +45,19 @@ proxies of a private stack is left out. Behind a proxy under another name than l
 name with --host.`).In(lang),
 		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 " +
 			"--replica http://10.0.0.12:8080",
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"listen", &f.listen, "127.0.0.1:8090", text.Of("address to listen on")},
 		{"url", &f.url, nil, text.Of("the stack's balancer, which gets the load")},
 		{"replica", &f.replicas, nil, text.Of("a replica, as http://host:port; once for each, in their " +
 			"order")},
-		{"host", (*list)(&f.hosts), nil, text.Of("host names under which browsers reach the console, " +
+		{"host", (*cli.List)(&f.hosts), nil, text.Of("host names under which browsers reach the console, " +
 			"comma-separated, as SHOP_HOSTS has them; * = any")},
-	}.add(set, lang)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
@@ -85,16 +86,16 @@ func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
 func (f consoleFlags) driver(token string) (*playDriver, error) {
 	switch {
 	case token == "":
-		return nil, usage(text.Of("%s is not set: the console wants the stack's admin token"), envToken)
+		return nil, cli.Usage(text.Of("%s is not set: the console wants the stack's admin token"), envToken)
 	case len(f.replicas) == 0:
-		return nil, usage(text.Of("--replica: name each replica of the stack"))
+		return nil, cli.Usage(text.Of("--replica: name each replica of the stack"))
 	}
 	if _, err := plainURL("url", f.url); err != nil {
 		return nil, err
 	}
 	for _, host := range strings.Fields(strings.Join(f.hosts, " ")) {
 		if host != "*" && strings.ContainsAny(host, ":/*") {
-			return nil, usage(text.Of("--host %s: want a name without a port, or *"), host)
+			return nil, cli.Usage(text.Of("--host %s: want a name without a port, or *"), host)
 		}
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
@@ -115,7 +116,7 @@ func plainURL(flag, value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
 		u.User != nil {
-		return nil, usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
+		return nil, cli.Usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
 	}
 	return u, nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -10,10 +10,10 @@ import (
 	"lastitem/say/text"
 )
 
-// language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before
+// Language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before
 // the flags are parsed, since help and the errors of the parser follow it too. A language that there is not is refused
 // later, by checkLang.
-func language(args []string, getenv func(string) string) string {
+func Language(args []string, getenv func(string) string) string {
 	lang := localeLanguage(getenv)
 	for i, arg := range args {
 		if arg == "--" {
@@ -45,24 +45,15 @@ func localeLanguage(getenv func(string) string) string {
 	return "zh"
 }
 
-// addLang declares --lang, whose default is what lang holds.
-func addLang(set *pflag.FlagSet, lang *string) {
+// AddLang declares --lang, whose default is what lang holds.
+func AddLang(set *pflag.FlagSet, lang *string) {
 	set.StringVar(lang, "lang", *lang, text.Of("language of results, help and errors: en or zh (default: by LC_ALL, "+
 		"LC_MESSAGES or LANG)").In(*lang))
 	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
 }
 
-// checkLang refuses a language that no text is written in.
-func checkLang(set *pflag.FlagSet) error {
-	f := set.Lookup("lang")
-	if f == nil || slices.Contains(text.Languages, f.Value.String()) {
-		return nil
-	}
-	return usage(text.Of("--lang %q: want %s"), f.Value.String(), orList(text.Languages))
-}
-
-// orList writes "a, b or c".
-func orList(words []string) text.Text {
+// OrList writes "a, b or c".
+func OrList(words []string) text.Text {
 	if len(words) < 2 {
 		return text.Plain(strings.Join(words, ""))
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 	"lastitem/say/text"
 )
 
-// annotation of a flag: the section of its command's help.
-const sectionAnnotation = "section"
+// SectionAnnotation of a flag names the section of its command's help.
+const SectionAnnotation = "section"
 
-// section puts the flags that declare adds to a set under a heading of the help.
-func section(set *pflag.FlagSet, title string, declare func()) {
+// Section puts the flags that declare adds to a set under a heading of the help.
+func Section(set *pflag.FlagSet, title string, declare func()) {
 	before := map[string]bool{}
 	set.VisitAll(func(f *pflag.Flag) { before[f.Name] = true })
 	declare()
@@ -28,15 +28,16 @@ func section(set *pflag.FlagSet, title string, declare func()) {
 			if f.Annotations == nil {
 				f.Annotations = map[string][]string{}
 			}
-			f.Annotations[sectionAnnotation] = []string{title}
+			f.Annotations[SectionAnnotation] = []string{title}
 		}
 	})
 }
 
-// helper writes the help of the commands: in a language, and for a terminal of so many columns.
+// helper writes the help of the commands: in a language, for a terminal of so many columns, and with these exit codes.
 type helper struct {
-	lang string
-	wide int
+	lang  string
+	wide  int
+	exits []Exit
 }
 
 // The help is as wide as the terminal, within these limits; without a terminal it is widestHelp wide.
@@ -46,18 +47,19 @@ const (
 )
 
 // helperFor returns a helper for w.
-func helperFor(w io.Writer, lang string) helper {
+func helperFor(w io.Writer, lang string, exits []Exit) helper {
 	_, wide := layout.Terminal(w)
 	if wide == 0 {
 		wide = widestHelp
 	}
-	return helper{lang, min(max(wide, narrowestHelp), widestHelp)}
+	return helper{lang, min(max(wide, narrowestHelp), widestHelp), exits}
 }
 
-// setHelp makes a command and those below it print their help by a helper.
-func setHelp(root *cobra.Command, lang string) {
+// SetHelp makes a command and those below it print their help in a language, in sections, and with what their exit
+// codes mean.
+func SetHelp(root *cobra.Command, lang string, exits []Exit) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		h := helperFor(c.OutOrStdout(), lang)
+		h := helperFor(c.OutOrStdout(), lang, exits)
 		long := c.Long
 		if long == "" {
 			long = c.Short
@@ -65,7 +67,7 @@ func setHelp(root *cobra.Command, lang string) {
 		_, _ = io.WriteString(c.OutOrStdout(), h.paragraphs(long)+"\n\n"+h.usage(c))
 	})
 	root.SetUsageFunc(func(c *cobra.Command) error {
-		_, err := io.WriteString(c.OutOrStderr(), helperFor(c.OutOrStderr(), lang).usage(c))
+		_, err := io.WriteString(c.OutOrStderr(), helperFor(c.OutOrStderr(), lang, exits).usage(c))
 		return err
 	})
 }
@@ -130,7 +132,7 @@ func (h helper) usage(c *cobra.Command) string {
 	if c.HasAvailableLocalFlags() {
 		b.WriteString("\n\n" + h.flagSections(c.LocalFlags()))
 	}
-	b.WriteString("\n\n" + say(text.Of("Exit codes:")) + "\n" + exitHelp(h.lang))
+	b.WriteString("\n\n" + say(text.Of("Exit codes:")) + "\n" + ExitHelp(h.exits, h.lang))
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, say(text.Of("\n'%s COMMAND --help' says more about a command.\n")), c.CommandPath())
 	}
@@ -160,7 +162,7 @@ func (h helper) flagSections(set *pflag.FlagSet) string {
 	sections := map[string]*pflag.FlagSet{}
 	set.VisitAll(func(f *pflag.Flag) {
 		title := ""
-		if s := f.Annotations[sectionAnnotation]; len(s) > 0 {
+		if s := f.Annotations[SectionAnnotation]; len(s) > 0 {
 			title = s[0]
 		}
 		if sections[title] == nil {
@@ -201,13 +203,13 @@ func (h helper) flags(set *pflag.FlagSet) string {
 	return b.String()
 }
 
-// newHelp is cobra's command help, but an unknown command is an error.
-func newHelp(lang, group string) *cobra.Command {
+// NewHelp is cobra's command help, but an unknown command is an error.
+func NewHelp(lang, group string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
 		GroupID: group,
 		Short:   text.Of("Print the help of a command").In(lang),
-		Args:    arguments(0, 1),
+		Args:    Arguments(0, 1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			for _, sub := range cmd.Root().Commands() {
 				if sub.IsAvailableCommand() && len(args) == 0 {
@@ -226,20 +228,10 @@ func newHelp(lang, group string) *cobra.Command {
 	}
 }
 
-// addHelpFlags declares --help of a command and those below it, and --version of the first.
-func addHelpFlags(root *cobra.Command, lang string) {
+// AddHelpFlags declares --help of a command and those below it, and --version of the first.
+func AddHelpFlags(root *cobra.Command, lang string) {
 	root.Flags().BoolP("version", "v", false, text.Of("print the version").In(lang))
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Flags().BoolP("help", "h", false, text.Of("print this help").In(lang))
 	}
 }
-
-// The texts of flags that several commands have.
-var (
-	modeHelp    = text.Of("modes: names, globs like 'set*', joined by commas, or all")
-	backendHelp = text.Of("auto, embedded or local (real servers only)")
-	tokenHelp   = text.Of("admin token (default $%s)").With(envToken)
-	urlHelp     = text.Of("address of the service, or of the balancer before it")
-	quietHelp   = text.Of("no progress")
-	noColorHelp = text.Of("no colour, as with NO_COLOR")
-)
