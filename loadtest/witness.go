@@ -167,12 +167,13 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	default:
 		return r
 	}
-	r.Missing = append(r.Missing, why.In(r.Lang))
+	because := []string{why.In(r.Lang)}
 	for _, code := range slices.Sorted(maps.Keys(w.first)) {
 		if w.kinds[code] != client.Failed {
-			r.Missing = append(r.Missing, text.Of("the first %s: %s").With(code, w.first[code]).In(r.Lang))
+			because = append(because, text.Of("the first %s: %s").With(code, w.first[code]).In(r.Lang))
 		}
 	}
+	r.Missing = append(because, r.Missing...)
 	if doubtful { // what was found is not claimed
 		return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
 			Answers: r.Answers, Replicas: r.Replicas, Lang: r.Lang, Missing: r.Missing, Unchecked: r.Unchecked}

@@ -97,6 +97,7 @@ func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply
 			res.Request.URL, res.Request.Method)
 	}
 	r := ReplyOf(res.StatusCode, res.Header)
+	r.Header = res.Header
 	r.Body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err == nil && len(r.Body) > maxAnswer {
 		err = errTooLong
@@ -108,7 +109,7 @@ func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply
 func ReplyOf(status int, header http.Header) Reply {
 	return Reply{Status: status, Problem: IsProblem([]byte(header.Get("Content-Type"))),
 		Replica: header.Get(api.HeaderReplica), Replayed: strings.EqualFold(header.Get(api.HeaderReplayed), "true"),
-		RetryAfter: RetryAfter(header.Get("Retry-After")), Location: header.Get("Location"), Header: header}
+		RetryAfter: RetryAfter(header.Get("Retry-After")), Location: header.Get("Location")}
 }
 
 // IsProblem says whether a content type is that of a problem, parameters aside.

@@ -22,6 +22,8 @@ type Foreign struct {
 	// value".
 	Request string   `json:"request"`
 	Headers []string `json:"headers,omitempty"`
+	// ReadHeaders are added to the requests that reset and read, to whatever host they go; Headers go to no other host.
+	ReadHeaders []string `json:"read_headers,omitempty"`
 	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
 	KeyHeader string `json:"key_header,omitempty"`
 	// RepeatWithoutKey plays the retry of a client that has no key.

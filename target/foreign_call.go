@@ -34,12 +34,16 @@ func (f *Foreign) parse(said string) (template, error) {
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
 		return template{}, text.Of("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'").Errorf()
 	}
-	t := template{method: method, path: filler(path), body: filler(strings.TrimSpace(body))}
-	for _, h := range f.Headers {
+	return template{method: method, path: filler(path), body: filler(strings.TrimSpace(body)), headers: headersIn(f.Headers)},
+		nil
+}
+
+func headersIn(all []string) (headers []header) {
+	for _, h := range all {
 		name, value, _ := strings.Cut(h, ":")
-		t.headers = append(t.headers, header{strings.TrimSpace(name), filler(strings.TrimSpace(value))})
+		headers = append(headers, header{strings.TrimSpace(name), filler(strings.TrimSpace(value))})
 	}
-	return t, nil
+	return headers
 }
 
 // call fills in the placeholders. A body that is valid JSON has that type, any other is a form; a header may say

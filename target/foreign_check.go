@@ -74,7 +74,7 @@ func (f *Foreign) checkRequests() error {
 	if err := onlyMentions("request", f.Request, askWords); err != nil {
 		return err
 	}
-	for _, h := range f.Headers {
+	for _, h := range slices.Concat(f.Headers, f.ReadHeaders) {
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
 			return text.Of("--header %q: want 'Name: value'").Errorf(h)
 		}
@@ -180,7 +180,7 @@ func (f Foreign) MarshalJSON() ([]byte, error) {
 		return all
 	}
 	type fields Foreign // without this method
-	f.Env, f.Headers = names(f.Env, "="), names(f.Headers, ":")
+	f.Env, f.Headers, f.ReadHeaders = names(f.Env, "="), names(f.Headers, ":"), names(f.ReadHeaders, ":")
 	return json.Marshal(fields(f))
 }
 
@@ -190,7 +190,7 @@ func (f *Foreign) Complete(env, headers []string, lookup func(string) (string, b
 	for _, x := range []struct {
 		all, given  []string
 		sep, option string
-	}{{f.Env, env, "=", "--env "}, {f.Headers, headers, ":", "--header "}} {
+	}{{f.Env, env, "=", "--env "}, {f.Headers, headers, ":", "--header "}, {f.ReadHeaders, headers, ":", "--read-header "}} {
 		for i, name := range x.all {
 			if strings.Contains(name, x.sep) {
 				continue

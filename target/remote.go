@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,6 +47,13 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 	u, err := ParseAddress(base)
 	if err != nil {
 		return nil, err
+	}
+	if u.User != nil { // all clients send it, not only those that know what it means in an address
+		own := *f
+		password, _ := u.User.Password()
+		own.Headers = append(slices.Clone(f.Headers), "Authorization: Basic "+
+			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+		f, u.User = &own, nil
 	}
 	r := &Remote{Foreign: f, URL: strings.TrimRight(u.String(), "/")}
 	if redisURL != "" {
@@ -289,6 +297,10 @@ func (r *Remote) fetch(ctx context.Context, base, said string, values map[string
 	if err != nil {
 		return Reply{}, err
 	}
+	if base != r.URL { // what is the service's is not told to another
+		t.headers = nil
+	}
+	t.headers = append(t.headers, headersIn(r.ReadHeaders)...)
 	return t.call(values).Fetch(ctx, client, base)
 }
 

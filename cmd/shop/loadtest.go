@@ -25,6 +25,7 @@ import (
 	layout "lastitem/say/report"
 	"lastitem/say/text"
 	"lastitem/stack"
+	"lastitem/target"
 )
 
 // loadtestFlags are the flags of 'shop loadtest'.
@@ -43,6 +44,7 @@ type loadtestFlags struct {
 
 	service                     serviceFlags // that is not lastitem
 	stockPath, redis, sql, name string
+	settle                      time.Duration
 }
 
 func newLoadtest(lang string) *cobra.Command {
@@ -152,7 +154,7 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	if err != nil {
 		return cli.Misuse(err)
 	}
-	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang}
+	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang, Settle: f.settle}
 	if u, err := url.Parse(f.url); err == nil {
 		x.Name = cmp.Or(x.Name, u.Host)
 	}
@@ -167,6 +169,8 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	for i := range what.Plans {
 		if err := x.Ready(ctx, &what.Plans[i]); ctx.Err() != nil {
 			return &cli.Error{Code: cli.ExitInterrupted}
+		} else if unfit := new(target.UnfitError); errors.As(err, &unfit) {
+			return &cli.Error{Code: exitInconclusive, Err: err}
 		} else if err != nil {
 			return cli.Misuse(err)
 		}

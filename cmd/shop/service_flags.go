@@ -31,6 +31,8 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, " +
 			"{{quantity}} and {{key}}")},
 		{"header", (*cli.Repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
+		{"read-header", (*cli.Repeated)(&f.ReadHeaders), nil, text.Of("'Name: value' only for the requests that reset and " +
+			"read: an administrator's token")},
 		{"key-header", &f.KeyHeader, nil, text.Of("header for an idempotency key; the fault retry needs a key")},
 		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
 		{"ok-body", &f.OK.Body, nil, text.Of("regular expression that the body of a sold answer must match as well")},
@@ -61,6 +63,8 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
 			"pointer into the answer")},
 	}.Add(set, lang)
+	cli.Once(set, "request", "key-header", "ok-body", "refused-body", "declined-body", "order-id", "stock-sql", "stock-redis",
+		"stock-url", "orders-sql", "orders-redis", "orders-url")
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
 			name = other

@@ -61,6 +61,28 @@ func (all Flags) Under(set *pflag.FlagSet, lang string, title text.Text) {
 	Section(set, title.In(lang), func() { all.Add(set, lang) })
 }
 
+// Once makes flags refuse to be given twice: the first value would be dropped in silence.
+func Once(set *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f := set.Lookup(name)
+		f.Value = &once{Value: f.Value}
+	}
+}
+
+type once struct {
+	pflag.Value
+	given bool
+}
+
+// Set makes once a [pflag.Value].
+func (o *once) Set(said string) error {
+	if o.given {
+		return text.Of("it is given twice").Errorf()
+	}
+	o.given = true
+	return o.Value.Set(said)
+}
+
 // usually returns the value that a flag has without being given.
 func usually[T any](value any) T {
 	v, _ := value.(T)

@@ -104,9 +104,19 @@ type once struct{ *http.Transport }
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 	single := *req // a transport must not change the request
 	single.GetBody = nil
-	if (single.Body == nil || single.Body == http.NoBody) && (single.Method != http.MethodPost ||
-		single.Header.Get(api.HeaderKey) != "") {
-		single.Body = io.NopCloser(strings.NewReader(""))
+	if single.Body == nil || single.Body == http.NoBody {
+		switch single.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+			single.Body = io.NopCloser(strings.NewReader(""))
+		default: // such a body would be sent in chunks; the key counts as repeatable by its canonical name only
+			single.Header = single.Header.Clone()
+			for _, name := range []string{api.HeaderKey, "X-" + api.HeaderKey} {
+				if v, keyed := single.Header[name]; keyed {
+					delete(single.Header, name)
+					single.Header[strings.ToLower(name)] = v
+				}
+			}
+		}
 	}
 	return o.Transport.RoundTrip(&single)
 }
