@@ -119,7 +119,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	cli.Section(set, text.Of("Output").In(f.lang), func() {
 		f.output.Usual = "out/demo.json"
 		f.output.Add(cmd, f.lang, comparisonForms...)
-		f.output.AddBesides(cmd, cli.HTML, cli.Markdown)
+		f.output.AddBesides(cmd, cli.HTML, cli.Markdown, cli.JUnit)
 		cli.AddLang(set, &f.lang)
 		cli.Flags{
 			{"quiet|q", &f.quiet, nil, quietHelp},

@@ -172,6 +172,10 @@ func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
 		switch form {
 		case cli.JSON:
 			return cli.WriteJSON(w, res)
+		case cli.Markdown:
+			return tell.Markdown(w, res, f.lang)
+		case cli.JUnit:
+			return tell.JUnit(w, res, f.lang)
 		case cli.HTML:
 			return tell.Page(w, res, tell.PageOptions{
 				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(),

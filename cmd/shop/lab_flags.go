@@ -43,8 +43,8 @@ func (f *labFlags) add(cmd *cobra.Command) {
 		cli.Flags{
 			{"stories", &f.stories, nil, text.Of("text: tell every schedule")},
 		}.Add(set, f.lang)
-		f.output.Add(cmd, f.lang, cli.Text, cli.JSON, cli.HTML)
-		f.output.AddBesides(cmd, cli.HTML)
+		f.output.Add(cmd, f.lang, cli.Text, cli.JSON, cli.HTML, cli.Markdown, cli.JUnit)
+		f.output.AddBesides(cmd, cli.HTML, cli.Markdown, cli.JUnit)
 		cli.AddLang(set, &f.lang)
 		cli.Flags{
 			{"update", &f.update, nil, text.Of("merge the findings into this matrix.json; with --all")},

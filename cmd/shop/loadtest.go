@@ -287,7 +287,7 @@ func nothingToRun(skipped []compare.SkippedMode) error {
 }
 
 // comparisonForms are the forms of the result of a comparison.
-var comparisonForms = []string{cli.Text, cli.JSON, cli.CSV, cli.Markdown, cli.Bench, cli.HTML}
+var comparisonForms = []string{cli.Text, cli.JSON, cli.CSV, cli.Markdown, cli.Bench, cli.HTML, cli.JUnit}
 
 // writeComparison writes a comparison in any form but text. secrets must not be in what people publish.
 func writeComparison(w io.Writer, form, lang string, c compare.Comparison, secrets []string) error {
@@ -296,6 +296,8 @@ func writeComparison(w io.Writer, form, lang string, c compare.Comparison, secre
 		return report.WritePage(w, c, lang, secrets)
 	case cli.CSV:
 		return report.WriteCSV(w, c)
+	case cli.JUnit:
+		return report.WriteJUnit(w, c, lang)
 	case cli.Markdown:
 		var b strings.Builder
 		err := report.WriteMarkdown(&b, c, lang)

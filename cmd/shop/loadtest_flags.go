@@ -121,7 +121,7 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.output.Add(cmd, f.lang, comparisonForms...)
-	f.output.AddBesides(cmd, cli.HTML, cli.Markdown)
+	f.output.AddBesides(cmd, cli.HTML, cli.Markdown, cli.JUnit)
 	cli.Flags{
 		{"threshold", &f.thresholds, nil, text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, " +
 			"max of accepted; accepted/s, " +

@@ -21,6 +21,7 @@ type beside struct {
 // besideHelp is the help of the flags.
 var besideHelp = map[string]text.Text{
 	HTML:     text.Of("also write the result to FILE, as a page that needs no other file"),
+	JUnit:    text.Of("also write the verdicts to FILE, as the XML of JUnit that CI servers show"),
 	Markdown: text.Of("also write a summary to FILE, as for a pull request; $%s is appended to").With(envStepSummary),
 }
 

@@ -24,11 +24,12 @@ const (
 	Markdown = "markdown"
 	Bench    = "bench" // lines of Go benchmarks, for benchstat
 	HTML     = "html"  // a page in one file
+	JUnit    = "junit" // XML that CI servers show
 )
 
 // endings are the forms that the ending of a file name stands for.
 var endings = map[string]string{".txt": Text, ".json": JSON, ".csv": CSV, ".md": Markdown,
-	".bench": Bench, ".html": HTML}
+	".bench": Bench, ".html": HTML, ".xml": JUnit}
 
 // fileValue is a string whose placeholder in the help is FILE.
 type fileValue struct{ value pflag.Value }

@@ -122,7 +122,7 @@ func (o *Output) Language(cmd *cobra.Command, lang string) string {
 			forms = append(forms, b.form)
 		}
 	}
-	read := func(form string) bool { return form == Text || form == Markdown || form == HTML }
+	read := func(form string) bool { return form == Text || form == Markdown || form == HTML || form == JUnit }
 	if !slices.ContainsFunc(forms, read) && !cmd.Flags().Changed("lang") {
 		return "en"
 	}

@@ -207,8 +207,20 @@ const verdictsShown = 5
 
 // counted says what became of a product's units.
 func counted(v judge.Report, lang string) string {
-	return text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
+	said := text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
 		With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang)
+	for _, more := range []struct {
+		n    int
+		said text.Text
+	}{
+		{v.AckLost, text.Of(", acknowledged and lost %d")}, {v.Doubles, text.Of(", charged twice %d")},
+		{v.BadRefusals, text.Of(", refused though in stock %d")},
+	} {
+		if more.n > 0 {
+			said += more.said.With(more.n).In(lang)
+		}
+	}
+	return said
 }
 
 // writeVerdict writes the judge's reports on the products, and whether the claim was confirmed.
