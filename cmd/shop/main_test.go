@@ -327,7 +327,7 @@ func TestExitHelp(t *testing.T) {
 	named := regexp.MustCompile(`exits? (?:with|code) (\d+)`)
 	for _, cmd := range newRoot("en").Commands() {
 		_, out, _ := commandLine(t.Context(), newRoot("en"), cmd.Name(), "--help")
-		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+cli.ExitHelp(exits, "en")) {
+		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exits.Help("en")) {
 			t.Errorf("shop %s --help does not list the exit codes:\n%s", cmd.Name(), out)
 		}
 		for _, m := range named.FindAllStringSubmatch(cmd.Long, -1) {
