@@ -122,6 +122,8 @@ func TestUsage(t *testing.T) {
 		"up --rtt 1ms --redis redis://localhost:1":                  "leave out --redis",
 		"loadtest --rtt 1ms --mode unsafe --url http://localhost:1": "leave out --url",
 		"loadtest --rtt 1ms --request POST/buy":                     "leave out --request",
+		"loadtest --durable --mode unsafe --url http://localhost:1": "these flags exclude each other: --durable --url\n",
+		"loadtest --plan costs --mode unsafe":                       "sends to one replica: it needs a private stack",
 		"loadtest --rtt 1ms --mode zz*":                             `unknown mode "zz*"`,
 		"loadtest --rtt 1ms --mode unsafe --replicas 1000":          "each is a process",
 		"loadtest --mode x --html -":                                "-o html",
