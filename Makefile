@@ -198,11 +198,11 @@ bench-versus: ## the locks, or with modes=queue,redis-lua the modes, of this tre
 	@$(test_path); export PATH; export MODES='$(modes)'; exec scripts/bench-versus $(or $(commit),HEAD~) $(or $(rounds),10) $(bench_flags)
 
 .PHONY: bench-modes
-bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
-	@echo 'building bin/bench-modes (the first time: a minute or two)'
-	@go build -C bench -ldflags "-X main.commit=$$(scripts/commit)" \
-		-o ../bin/bench-modes ./modes
-	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
+bench-modes: build ## every mode on durable servers, as a share of noop, a quarter of an hour: bench_flags='--mode noop,handoff,queue --repeat 5'
+	@go build -C bench -o ../bin/bench-costs ./costs
+	@rm -f out/bench-modes.json; $(test_path); export PATH; code=0; \
+	bin/shop loadtest --durable --plan costs --mode all --out out/bench-modes.json $(bench_flags) || code=$$?; \
+	bin/bench-costs out/bench-modes.json --svg out/bench-modes.svg && exit $$code
 
 .PHONY: dist
 dist: ## archives of the program for Linux and macOS in dist/, with checksums and an SBOM; the same commit gives the same bytes, by the same Go
