@@ -12,6 +12,7 @@ import (
 
 	"lastitem/bench/figure"
 	"lastitem/bench/figure/figuretest"
+	"lastitem/contract/api"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
@@ -34,7 +35,8 @@ func measured() costs {
 	soldOut.Codes["sold_out"], soldOut.Latency[client.Accepted] = 900, resulttest.Latency(90, time.Millisecond)
 	c := resulttest.Comparison(
 		under(direct, resulttest.Baseline(), 1000), under(direct, exact("mutex"), 100), under(direct, exact("handoff"), 95),
-		under(direct, resulttest.Broken("queue", "O"), 900), under(direct, resulttest.Vacuous("sql-for-update"), 7),
+		under(direct, resulttest.Broken("queue", "O"), 900), under(direct, resulttest.NothingSeen("unsafe"), 9),
+		under(direct, resulttest.Vacuous("sql-for-update"), 7),
 		under(direct, exact("sql-atomic"), 100), under(direct, exact("reserve-sql"), 62),
 		under(direct, exact("mutex"), 300), under(balanced, resulttest.Broken("mutex", "O"), 80),
 		under(balanced, exact("handoff"), 70), under(refusals, soldOut, 1),
@@ -68,6 +70,7 @@ func TestPicture(t *testing.T) {
 	}
 	testkit.Is(t, m.worst("mutex"), "BROKEN", "mutex, over replicas")
 	testkit.Is(t, m.worst("handoff"), "EXACT", "handoff")
+	testkit.Is(t, m.worst("unsafe"), "BROKEN", "unsafe, which claims to break")
 	if measure(resulttest.Comparison()).draw() != nil {
 		t.Error("a picture of nothing")
 	}
@@ -89,6 +92,9 @@ func TestCommand(t *testing.T) {
 	root.SetOut(&out)
 	root.SetArgs([]string{file, "--svg", filepath.Join(dir, "new", "x.svg"), "--docs", dir})
 	testkit.Must(t, root.Execute())
+	if err := measure(resulttest.Comparison(resulttest.Broken("m", api.Exact))).wrong(); err == nil {
+		t.Error("a mode that claims to be exact, and is not: no error")
+	}
 	if said := out.String(); !strings.Contains(said, "x noop") || !strings.Contains(said, "targets met") {
 		t.Errorf("it prints\n%s", said)
 	}
@@ -98,7 +104,8 @@ func TestCommand(t *testing.T) {
 	} {
 		page := string(testkit.Read(t, filepath.Join(dir, name)))
 		if !strings.HasPrefix(page, "before\n<!-- costs:begin -->\n| ") || !strings.Contains(page, row) ||
-			strings.Contains(page, "`queue`") || !strings.HasSuffix(page, "<!-- costs:end -->\nafter\n") {
+			strings.Contains(page, "`queue`") || strings.Contains(page, "`unsafe`") ||
+			!strings.HasSuffix(page, "<!-- costs:end -->\nafter\n") {
 			t.Errorf("%s lacks %q, or has a mode that sold wrongly:\n%s", name, row, page)
 		}
 	}

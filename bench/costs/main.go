@@ -21,7 +21,7 @@ import (
 
 var exits = cli.Exits{
 	{cli.ExitOK, text.Plain("the costs are shown")},
-	{cli.ExitFailed, text.Plain("a file cannot be read or written")},
+	{cli.ExitFailed, text.Plain("a file cannot be read or written, or a mode that claims to be exact was not")},
 	{cli.ExitUsage, text.Plain("the command line is wrong")},
 }
 
@@ -60,14 +60,14 @@ func show(out io.Writer, c compare.Comparison, svg, docs string) error {
 	m := measure(c)
 	m.print(out)
 	figure.PrintTargets(out, "targets: rates, one replica, direct", m.targets())
-	var err error
+	err := m.wrong()
 	if picture := m.draw(); svg != "" && picture == nil {
 		fmt.Fprintln(out, "no picture: it shows the plans direct and nginx, which were not measured")
 	} else if svg != "" {
-		err = cli.ToFile(svg, false, func(w io.Writer) error {
+		err = errors.Join(err, cli.ToFile(svg, false, func(w io.Writer) error {
 			_, err := w.Write(picture)
 			return err
-		})
+		}))
 	}
 	if docs != "" {
 		err = errors.Join(err, m.writePages(docs))

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"lastitem/bench/figure"
+	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
@@ -34,7 +36,7 @@ const (
 // A row is a mode under a plan.
 type row struct {
 	mode, plan string
-	verdict    judge.Verdict // "" = a baseline; an exact row is so in all its runs
+	verdict    judge.Verdict // "" = a baseline; exact is a row in all its runs, of a mode that claims it
 	rounds     figure.Rounds // none where the judge says nothing
 	median     figure.Measures
 }
@@ -52,7 +54,7 @@ func measure(c compare.Comparison) costs {
 	m := costs{Comparison: c}
 	for _, s := range c.Summaries {
 		r := row{mode: s.Mode, plan: s.Plan, verdict: s.Verdict}
-		if s.Verdicts[judge.Broken] > 0 {
+		if s.Verdicts[judge.Broken] > 0 || s.Verdict == judge.Exact && s.Claim != api.Exact {
 			r.verdict = judge.Broken
 		}
 		for _, one := range c.Results {
@@ -75,6 +77,16 @@ func round(r loadtest.Result) figure.Measures {
 		m[part] = figure.Number(float64(used.Nanoseconds()) / 1e3)
 	}
 	return m
+}
+
+// wrong returns an error if a mode that claims to be exact was not.
+func (m costs) wrong() (err error) {
+	for _, s := range m.Summaries {
+		if s.Claim == api.Exact && s.Verdicts[judge.Broken] > 0 {
+			err = errors.Join(err, fmt.Errorf("%s, %s: claims to be exact, and showed %s", s.Mode, s.Plan, s.Found))
+		}
+	}
+	return err
 }
 
 // of returns the row of a mode under a plan, an empty one if it did not run.
@@ -103,6 +115,7 @@ func (m costs) print(out io.Writer) {
 	fmt.Fprint(out, `
 Medians. Answers: the accepted, or the refusals as sold out where there are more of them; noop refuses nothing. x noop:
 median of the shares of noop in the same repetition. CPU: for an answer, of all replicas, of the balancer, of the
-servers that the mode needs. spread: (max - min) / median over the repetitions.
+servers that the mode needs. spread: (max - min) / median over the repetitions. BROKEN: also a mode that claims to break
+and did not under this load; its numbers are not to be quoted.
 `)
 }
