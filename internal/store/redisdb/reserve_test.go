@@ -28,15 +28,20 @@ import (
 // redisHolds plays with the reservations of product 1, whose stock is 5 at first.
 type redisHolds struct {
 	testing.TB
-	r     *redisdb.Store
+	s     *redisdb.Store
+	r     *redisdb.Reservations
 	space string // of names: payments outlive a run
+}
+
+func holdsIn(t testing.TB, s *redisdb.Store) redisHolds {
+	return redisHolds{TB: t, s: s, r: redisdb.NewReservations(s, 7*24*time.Hour)}
 }
 
 func (h redisHolds) id(name string) string { return "redis-1-" + h.space + name }
 
 func (h redisHolds) reset(rules ledger.Rules) {
 	h.Helper()
-	testkit.Must(h.TB, h.r.Reset(h.Context(), 1, 5, rules, noKeys))
+	testkit.Must(h.TB, h.s.Reset(h.Context(), 1, 5, rules, noKeys))
 }
 
 // aHold is a reservation of product 1. Its key is the name, unless that has a '-', and its buyer the name up to a '/'.
@@ -87,7 +92,7 @@ func (h redisHolds) do(move string) string {
 		time.Sleep(25 * time.Millisecond) // to read it would end it
 		return ""
 	case "read":
-		read, err := h.r.ReadReservation(h.Context(), h.id(name), replica)
+		read, err := h.r.Read(h.Context(), h.id(name), replica)
 		return told(err, read.State)
 	case "sweep":
 		n, err := h.r.Sweep(h.Context(), 100, replica)
@@ -98,7 +103,7 @@ func (h redisHolds) do(move string) string {
 	case "sell":
 		s := sale("s", "", 1)
 		s.Orders[0].ID = "os"
-		_, err := h.r.Sell(h.Context(), s)
+		_, err := h.s.Sell(h.Context(), s)
 		return told(err, "")
 	case "reset":
 		h.reset(ledger.Rules{})
@@ -133,7 +138,7 @@ func told(err error, state ledger.ReservationState, more ...string) string {
 // sound checks that no unit is lost or made, and that the rows say the same as the counts.
 func (h redisHolds) sound(when string) ledger.Reservations {
 	h.Helper()
-	s, err := h.r.Reservations(h.Context(), 1, "")
+	s, err := h.r.Page(h.Context(), 1, "")
 	testkit.Must(h.TB, err)
 	if s.Stock+s.Held+s.Ordered+s.WrittenOff != s.Initial {
 		h.Errorf("%s: %d in stock, %d held, %d ordered, %d written off, not %d", when, s.Stock, s.Held, s.Ordered,
@@ -178,7 +183,7 @@ func (h redisHolds) sound(when string) ledger.Reservations {
 func TestRedisHoldArrows(t *testing.T) {
 	type H = ledger.Rules
 	onClustersToo(t, func(t *testing.T, r *redisdb.Store, _ bool) {
-		h := redisHolds{TB: t, r: r}
+		h := holdsIn(t, r)
 		for i, c := range []struct {
 			name  string
 			rules H
@@ -251,7 +256,7 @@ func TestRedisHoldArrows(t *testing.T) {
 // However many payments there are and however often the stock is set, a payment has the end that it had.
 func TestRedisPaymentsAreNotForgotten(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, s *testenv.RedisServer) {
-		h := redisHolds{TB: t, r: r}
+		h := holdsIn(t, r)
 		h.reset(ledger.Rules{})
 		h.play("paid", "hold a 1 = held 4; confirm a p = confirmed op; hold b 1 = held 3; cancel b = cancelled")
 		var others []any
@@ -269,7 +274,7 @@ func TestRedisPaymentsAreNotForgotten(t *testing.T) {
 func TestRedisFindsOrders(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, s *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)
-		h, list := redisHolds{TB: t, r: r}, s.Prefix+"orders:{1}"
+		h, list := holdsIn(t, r), s.Prefix+"orders:{1}"
 		var rows []any
 		for i := range 3500 {
 			rows = append(rows, fmt.Sprintf(`{"id":"o%04d","product_id":1,"quantity":1,"mode":"m","replica":"r","created_us":1}`,
@@ -300,7 +305,7 @@ func (h redisHolds) play0(t *testing.T, moves string) {
 // Forty buyers reach for the last unit at the same time, two payments and a sweep or a cancel for the same reservation.
 func TestRedisHoldsRace(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *redisdb.Store, _ bool) {
-		h := redisHolds{TB: t, r: r}
+		h := holdsIn(t, r)
 		all := func(n int, try func(i int) string) (said []string) {
 			var group sync.WaitGroup
 			said = make([]string, n)
@@ -350,11 +355,11 @@ func TestRedisHoldsRace(t *testing.T) {
 		other.ID, other.Items[0].ProductID = "redis-2-a", 2
 		reset(t, r, 2, 5, 0)
 		h.do("hold a 1")
-		_, _, _, err := r.Reserve(t.Context(), other, time.Minute)
+		_, _, _, err := h.r.Reserve(t.Context(), other, time.Minute)
 		other.Key = []byte("another")
-		_, _, _, made := r.Reserve(t.Context(), other, time.Minute)
+		_, _, _, made := h.r.Reserve(t.Context(), other, time.Minute)
 		h.do("confirm a p")
-		_, paid := r.Confirm(t.Context(), other.ID, "r", "o2", []byte("p"))
+		_, paid := h.r.Confirm(t.Context(), other.ID, "r", "o2", []byte("p"))
 		got := []string{told(err, ""), told(made, ""), told(paid, "")}
 		if !slices.Equal(got, []string{"key reused", "", "payment reused"}) {
 			t.Errorf("key and payment of another product = %q", got)
@@ -378,7 +383,7 @@ func (h redisHolds) play(name, moves string) {
 // The orders of reservations are read as those of sales, and the books of a product have what is held and came back.
 func TestRedisHoldsInTheBooks(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, _ *testenv.RedisServer) {
-		h := redisHolds{TB: t, r: r}
+		h := holdsIn(t, r)
 		h.reset(ledger.Rules{})
 		h.play("books", `sell = ; hold a 2 = held 2; confirm a p = confirmed op; hold b 1 = held 1; restock s = 1 true
 			write-off p = 2 false`)
@@ -394,7 +399,10 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 		if diff := cmp.Diff(want, o); diff != "" || time.Since(time.UnixMicro(at)).Abs() > time.Hour {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		hold := func(h ledger.Reservation) error { _, _, _, err := r.Reserve(t.Context(), h, time.Minute); return err }
+		hold := func(made ledger.Reservation) error {
+			_, _, _, err := h.r.Reserve(t.Context(), made, time.Minute)
+			return err
+		}
 		cart, foreign, unknown := h.aHold("cart", 1), h.aHold("x", 1), h.aHold("y", 1)
 		cart.Items = append(cart.Items, ledger.ReservationItem{ProductID: 2, Quantity: 1})
 		foreign.Items[0].ProductID = 2
@@ -409,12 +417,12 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 			t.Errorf("an unknown product = %v", err)
 		}
 		for _, id := range []string{"sql-1-a", "redis-1", "redis-x-a", "redis-77-a", ""} {
-			if _, err := r.ReadReservation(t.Context(), id, "r"); !errors.Is(err, store.ErrNoReservation) {
-				t.Errorf("ReadReservation(%q) = %v, want ErrNoReservation", id, err)
+			if _, err := h.r.Read(t.Context(), id, "r"); !errors.Is(err, store.ErrNoReservation) {
+				t.Errorf("Read(%q) = %v, want ErrNoReservation", id, err)
 			}
 		}
 		all := h.sound("pages")
-		page, err := r.Reservations(t.Context(), 1, all.Rows[0].ID)
+		page, err := h.r.Page(t.Context(), 1, all.Rows[0].ID)
 		if diff := cmp.Diff(all.Rows[1:], page.Rows); err != nil || diff != "" || len(page.Rows) != 1 {
 			t.Errorf("the page after the first: %v (-want +got):\n%s", err, diff)
 		}
@@ -429,7 +437,7 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	c, err := backend.OpenRedis(node.URL, 4)
 	testkit.Must(t, err)
 	defer c.Close()
-	h := redisHolds{TB: t, r: redisdb.New(c, "p:")}
+	h := holdsIn(t, redisdb.New(c, "p:"))
 	h.reset(ledger.Rules{})
 	h.play("free", `hold a 1 = held 4; hold b 1 = held 3; brief c 1 = held 2; hold d 1 = held 1
 		confirm d p = confirmed op; late c =`)
@@ -459,7 +467,7 @@ func TestRedisHoldsWhereDiskIsFull(t *testing.T) {
 			return strings.Contains(c.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:"+want)
 		})
 	}
-	h := redisHolds{TB: t, r: redisdb.New(c, "p:")}
+	h := holdsIn(t, redisdb.New(c, "p:"))
 	h.reset(ledger.Rules{})
 	h.play("free", "brief a 1 = held 4; brief b 2 = held 2; late b =")
 	testkit.Must(t, os.MkdirAll(room, 0o700))
@@ -481,10 +489,10 @@ func TestRedisHoldsWhereDiskIsFull(t *testing.T) {
 func TestRedisHoldsLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
-	direct := redisHolds{TB: t, r: redisdb.New(s.Client, s.Prefix)}
+	direct := holdsIn(t, redisdb.New(s.Client, s.Prefix))
 	direct.reset(ledger.Rules{})
 	p, client := behindGate(t, s)
-	through := redisHolds{TB: t, r: redisdb.New(client, s.Prefix)}
+	through := holdsIn(t, redisdb.New(client, s.Prefix))
 	for i, line := range strings.Split(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2
 		cancel b-c = cancelled; hold d 1 = held 2; extend d 1h = held by 1h0m0s; restock p = 2 true
 		brief e 1 = held 3; late e = ; sweep = 0`, ";") {
@@ -511,19 +519,19 @@ func TestRedisHoldsLostReply(t *testing.T) {
 // The sweeper finds the products that nobody has announced, and leaves out what it cannot read.
 func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, s *testenv.RedisServer) {
-		h := redisHolds{TB: t, r: r}
+		h := holdsIn(t, r)
 		h.reset(ledger.Rules{})
 		h.play("sweep", "brief c 1 = held 4; brief b 1 = held 3; late b = ; brief a 1 = held 2; late a =")
-		if d, err := r.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
+		if d, err := h.r.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
 			t.Errorf("Overdue() = %v, %v, want how long the first has been", d, err)
 		}
-		if n, err := r.Sweep(t.Context(), 1, "r"); n != 1 || err != nil {
+		if n, err := h.r.Sweep(t.Context(), 1, "r"); n != 1 || err != nil {
 			t.Errorf("Sweep(1) = %d, %v, want 1", n, err)
 		}
 		s.Client.HSet(t.Context(), s.Prefix+"holds:{1}", h.id("a"), "{")
 		s.Client.ZAdd(t.Context(), s.Prefix+"due:{1}", redis.Z{Score: 1, Member: h.id("ghost")})
 		s.Client.Del(t.Context(), s.Prefix+"holding")
-		other := redisHolds{TB: t, r: redisdb.New(s.Client, s.Prefix)}
+		other := holdsIn(t, redisdb.New(s.Client, s.Prefix))
 		n, err := other.r.Sweep(t.Context(), 100, "r")
 		if n != 3 || err == nil || !strings.Contains(err.Error(), h.id("a")) || !strings.Contains(err.Error(), "ghost") {
 			t.Errorf("Sweep() = %d, %v, want 3, of which two are damaged", n, err)
@@ -531,7 +539,7 @@ func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 		if b, again := other.do("read b"), other.do("sweep"); b != "expired" || again != "0" {
 			t.Errorf("then the sound one is %s, and Sweep() = %s", b, again)
 		}
-		if d, err := r.Overdue(t.Context()); d != 0 || err != nil {
+		if d, err := h.r.Overdue(t.Context()); d != 0 || err != nil {
 			t.Errorf("Overdue() = %v, %v, want none", d, err)
 		}
 		h.do("brief d 1")
@@ -552,7 +560,7 @@ func TestRedisHoldsRetention(t *testing.T) {
 	m := miniredis.RunT(t)
 	c := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
 	defer c.Close()
-	h := redisHolds{TB: t, r: redisdb.New(c, "")}
+	h := holdsIn(t, redisdb.New(c, ""))
 	begin := time.Now()
 	m.SetTime(begin)
 	h.reset(ledger.Rules{Late: ledger.LateRehold})

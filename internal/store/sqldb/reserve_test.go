@@ -27,8 +27,7 @@ func onHolds(t *testing.T, test func(h holdsOn)) {
 			t.Parallel()
 			s := openSQL(t, dsn(t))
 			resetSQL(t, s, 1, 5, 0)
-			s.HoldBy(func(string) sqldb.Way { return aWay })
-			test(holdsOn{t, s})
+			test(holdsIn(t, s))
 		})
 	}
 }
@@ -36,23 +35,29 @@ func onHolds(t *testing.T, test func(h holdsOn)) {
 type holdsOn struct {
 	*testing.T
 	s *sqldb.Store
+	r *sqldb.Reservations
+}
+
+// holdsIn plays with reservations whose modes all hold in aWay.
+func holdsIn(t *testing.T, s *sqldb.Store) holdsOn {
+	return holdsOn{t, s, sqldb.NewReservations(s, func(string) sqldb.Way { return aWay })}
 }
 
 // aWay holds by the counter.
 var aWay = sqldb.Way{
 	Act: ledger.Reserve,
-	Take: func(tx *sqldb.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
+	Take: func(tx sqldb.ReservationTx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
 		left, ok, err := tx.TakeReservation(i)
 		return &left, ok, err
 	},
-	Give: func(tx *sqldb.Tx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
+	Give: func(tx sqldb.ReservationTx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
 }
 
 // hold holds units of product 1.
 func (h holdsOn) hold(id string, units int64) error {
 	return h.s.Tx(h.Context(), sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
-		_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r", Items: []ledger.ReservationItem{
-			{ProductID: 1, Quantity: units}}}, time.Minute, aWay)
+		_, _, err := sqldb.ReservationTx{Tx: tx}.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r",
+			Items: []ledger.ReservationItem{{ProductID: 1, Quantity: units}}}, time.Minute, aWay)
 		return err
 	})
 }
@@ -66,7 +71,7 @@ func (h holdsOn) overdue(id string) {
 // is checks stock and state, and that nothing is lost: stock + held + ordered = 5.
 func (h holdsOn) is(id string, state ledger.ReservationState, stock int64) {
 	h.Helper()
-	r, err := h.s.ReadReservation(h.Context(), id, "r")
+	r, err := h.r.Read(h.Context(), id, "r")
 	testkit.Must(h.T, err)
 	var held, ordered int64
 	testkit.Must(h.T, h.s.DB().Raw(`SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r
@@ -81,7 +86,7 @@ func (h holdsOn) is(id string, state ledger.ReservationState, stock int64) {
 
 func (h holdsOn) confirm(id, payment string) ledger.Ended {
 	h.Helper()
-	e, err := h.s.Confirm(h.Context(), id, "r", "order-"+payment, []byte(payment))
+	e, err := h.r.Confirm(h.Context(), id, "r", "order-"+payment, []byte(payment))
 	testkit.Must(h.T, err)
 	return e
 }
@@ -107,17 +112,17 @@ func TestHoldArrows(t *testing.T) {
 
 		testkit.Must(h.T, h.hold("c", 1))
 		for range 2 {
-			_, err := h.s.Cancel(h.Context(), "c", "r")
+			_, err := h.r.Cancel(h.Context(), "c", "r")
 			testkit.Must(h.T, err)
 			h.is("c", ledger.Cancelled, 3)
 		}
 		if e := h.confirm("c", "p3"); !e.Refund {
 			h.Errorf("a payment for what was cancelled = %+v, want a refund", e)
 		}
-		if _, err := h.s.Confirm(h.Context(), "a", "r", "o", []byte("p3")); !errors.Is(err, store.ErrPaymentReused) {
+		if _, err := h.r.Confirm(h.Context(), "a", "r", "o", []byte("p3")); !errors.Is(err, store.ErrPaymentReused) {
 			h.Errorf("a payment of another reservation: %v", err)
 		}
-		if _, err := h.s.Confirm(h.Context(), "none", "r", "o", []byte("p9")); !errors.Is(err, store.ErrNoReservation) {
+		if _, err := h.r.Confirm(h.Context(), "none", "r", "o", []byte("p9")); !errors.Is(err, store.ErrNoReservation) {
 			h.Errorf("no reservation: %v", err)
 		}
 		h.is("c", ledger.Cancelled, 3)
@@ -131,20 +136,20 @@ func TestHoldsExpire(t *testing.T) {
 	onHolds(t, func(h holdsOn) {
 		for i, end := range []func(id string) error{
 			func(string) error {
-				_, n, err := h.s.Sweep(h.Context(), sqldb.Due{}, 100, "r")
+				_, n, err := h.r.Sweep(h.Context(), sqldb.Due{}, 100, "r")
 				if n != 1 {
 					h.Errorf("the sweep saw %d, want 1", n)
 				}
 				return err
 			},
-			func(id string) error { _, err := h.s.Cancel(h.Context(), id, "r"); return err },
+			func(id string) error { _, err := h.r.Cancel(h.Context(), id, "r"); return err },
 			func(id string) error {
 				if e := h.confirm(id, id); !e.Refund {
 					h.Errorf("a late payment = %+v, want a refund", e)
 				}
 				return nil
 			},
-			func(id string) error { _, err := h.s.Extend(h.Context(), id, "r", time.Hour); return err },
+			func(id string) error { _, err := h.r.Extend(h.Context(), id, "r", time.Hour); return err },
 		} {
 			id := fmt.Sprint("h", i)
 			testkit.Must(h.T, h.hold(id, 2))
@@ -168,7 +173,7 @@ func TestHoldsExpire(t *testing.T) {
 		h.is("x", ledger.Confirmed, 2)
 		testkit.Must(h.T, h.hold("y", 2))
 		h.overdue("y")
-		_, _, err := h.s.Sweep(h.Context(), sqldb.Due{}, 100, "r")
+		_, _, err := h.r.Sweep(h.Context(), sqldb.Due{}, 100, "r")
 		testkit.Must(h.T, err)
 		testkit.Must(h.T, h.hold("z", 1))
 		if e := h.confirm("y", "later"); !e.Refund {
@@ -199,15 +204,15 @@ func TestLatePaymentsAreLast(t *testing.T) {
 			if swept {
 				h.is(id, ledger.Expired, 5)
 			}
-			_, err := h.s.Cancel(h.Context(), id, "r")
+			_, err := h.r.Cancel(h.Context(), id, "r")
 			testkit.Must(h.T, err)
 			if e := h.confirm(id, id); !e.Refund || e.Reservation.State != ledger.Expired {
 				h.Errorf("a payment after a cancel, swept %t = %+v, want a refund", swept, e)
 			}
 		}
-		testkit.Must(h.T, h.s.PurgeReservations(h.Context(), 0, 0))
+		testkit.Must(h.T, h.r.Purge(h.Context(), 0, 0))
 		testkit.Must(h.T, h.hold("after the purge", 1))
-		_, err := h.s.Confirm(h.Context(), "after the purge", "r", "o", []byte("c0"))
+		_, err := h.r.Confirm(h.Context(), "after the purge", "r", "o", []byte("c0"))
 		if !errors.Is(err, store.ErrPaymentReused) {
 			h.Errorf("a payment whose refund was long ago = %v, want ErrPaymentReused", err)
 		}
@@ -217,7 +222,7 @@ func TestLatePaymentsAreLast(t *testing.T) {
 			late(2, rules[1])
 			id := rules[0] + rules[1]
 			testkit.Must(h.T, h.s.Tx(h.Context(), sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
-				_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m",
+				_, _, err := sqldb.ReservationTx{Tx: tx}.Reserve(ledger.Reservation{ID: id, Mode: "m",
 					Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1},
 						{ProductID: 2, Quantity: 1}}}, time.Minute, aWay)
 				return err
@@ -235,9 +240,9 @@ func TestHoldsExtendAndVoid(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {
 		testkit.Must(h.T, h.hold("a", 1))
-		first, err := h.s.Extend(h.Context(), "a", "r", time.Hour)
+		first, err := h.r.Extend(h.Context(), "a", "r", time.Hour)
 		testkit.Must(h.T, err)
-		again, err := h.s.Extend(h.Context(), "a", "r", 3*time.Hour)
+		again, err := h.r.Extend(h.Context(), "a", "r", 3*time.Hour)
 		if err != nil || again.Reservation.ExpiresMicros != first.Reservation.ExpiresMicros ||
 			first.Reservation.ExtendedMicros == 0 {
 			h.Errorf("extended to %d and %d, %v, want once", first.Reservation.ExpiresMicros, again.Reservation.ExpiresMicros,
@@ -264,10 +269,10 @@ func TestHoldsRace(t *testing.T) {
 			testkit.Must(h.T, h.s.DB().Exec("UPDATE reservation SET expires_us = expires_us + 60005000 WHERE id = ?", id).Error)
 			var all sync.WaitGroup
 			for i, try := range []func() error{
-				func() error { _, err := h.s.Confirm(h.Context(), id, "r", "o1"+id, []byte("1"+id)); return err },
-				func() error { _, err := h.s.Confirm(h.Context(), id, "r", "o2"+id, []byte("2"+id)); return err },
-				func() error { _, err := h.s.Cancel(h.Context(), id, "r"); return err },
-				func() error { _, _, err := h.s.Sweep(h.Context(), sqldb.Due{}, 100, "r"); return err },
+				func() error { _, err := h.r.Confirm(h.Context(), id, "r", "o1"+id, []byte("1"+id)); return err },
+				func() error { _, err := h.r.Confirm(h.Context(), id, "r", "o2"+id, []byte("2"+id)); return err },
+				func() error { _, err := h.r.Cancel(h.Context(), id, "r"); return err },
+				func() error { _, _, err := h.r.Sweep(h.Context(), sqldb.Due{}, 100, "r"); return err },
 			} {
 				all.Go(func() {
 					time.Sleep(time.Duration(round%4*i) * time.Millisecond)
@@ -278,7 +283,7 @@ func TestHoldsRace(t *testing.T) {
 				})
 			}
 			all.Wait()
-			r, err := h.s.ReadReservation(h.Context(), id, "r")
+			r, err := h.r.Read(h.Context(), id, "r")
 			testkit.Must(h.T, err)
 			h.is(id, r.State, map[bool]int64{true: 0, false: 5}[r.State == ledger.Confirmed])
 		}
@@ -293,12 +298,12 @@ func TestOrdersOfAnEarlierRun(t *testing.T) {
 		order := h.confirm("a", "p").OrderID
 		testkit.Must(h.T, h.s.DB().Exec("UPDATE product_stock SET run = run + 1, stock = 5").Error)
 		f, _, err := h.s.Snapshot(h.Context(), 1, ledger.Want{Orders: 9})
-		held, also := h.s.Reservations(h.Context(), 1, "")
+		held, also := h.r.Page(h.Context(), 1, "")
 		n := f.Totals.Orders + int64(len(f.Orders)) + held.Ordered + held.WrittenOff
 		if err = errors.Join(err, also); err != nil || n != 0 {
 			h.Errorf("the books have %+v and %+v, %v; want no order", f, held, err)
 		}
-		if _, _, err := h.s.Return(h.Context(), 1, order, true); !errors.Is(err, store.ErrNoOrder) {
+		if _, _, err := h.r.Return(h.Context(), 1, order, true); !errors.Is(err, store.ErrNoOrder) {
 			h.Errorf("Return() = %v, want ErrNoOrder", err)
 		}
 	})
@@ -308,30 +313,28 @@ func TestOrdersOfAnEarlierRun(t *testing.T) {
 func TestPurgeLeavesLatePayments(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
-	h := holdsOn{t, openSQL(t, dsn)}
-	h.s.HoldBy(func(string) sqldb.Way { return aWay })
+	h := holdsIn(t, openSQL(t, dsn))
 	testkit.Must(t, h.s.Reset(t.Context(), 1, 5, ledger.Rules{Late: ledger.LateRehold}))
 	testkit.Must(t, h.hold("a", 1))
 	h.overdue("a")
-	_, _, err := h.s.Sweep(t.Context(), sqldb.Due{}, 100, "r")
+	_, _, err := h.r.Sweep(t.Context(), sqldb.Due{}, 100, "r")
 	testkit.Must(t, err)
 	testkit.Must(t, h.s.DB().Exec("UPDATE reservation SET changed_us = changed_us - 120000000").Error)
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
 	p := storetest.Gate(t, c.Addr, codec.MySQL)
 	c.Addr = p.Addr
-	other := openSQL(t, c.FormatDSN())
-	other.HoldBy(func(string) sqldb.Way { return aWay })
+	other := holdsIn(t, openSQL(t, c.FormatDSN()))
 	paying := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool {
 		return strings.Contains(c.Text, "INSERT INTO payment")
 	}})
 	paid, purged := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := other.Confirm(t.Context(), "a", "r", "o", []byte("p"))
+		_, err := other.r.Confirm(t.Context(), "a", "r", "o", []byte("p"))
 		paid <- err
 	}()
 	<-paying.Reached()
-	go func() { purged <- h.s.PurgeReservations(t.Context(), time.Minute, time.Minute) }()
+	go func() { purged <- h.r.Purge(t.Context(), time.Minute, time.Minute) }()
 	testkit.Until(t, "the purge waits", func() bool {
 		var n int
 		testkit.Must(t, h.s.DB().Raw(`SELECT COUNT(*) FROM information_schema.processlist
@@ -350,7 +353,7 @@ func TestHoldsRefuse(t *testing.T) {
 		testkit.Must(h.T, h.s.Reset(h.Context(), 1, 5, ledger.Rules{PerBuyer: 1, Late: ledger.LateRehold}))
 		hold := func(id string) error {
 			return h.s.Tx(h.Context(), sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
-				_, _, err := tx.Reserve(ledger.Reservation{ID: id, Buyer: "ann",
+				_, _, err := sqldb.ReservationTx{Tx: tx}.Reserve(ledger.Reservation{ID: id, Buyer: "ann",
 					Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1}}},
 					time.Minute, aWay)
 				return err
@@ -362,7 +365,7 @@ func TestHoldsRefuse(t *testing.T) {
 			h.Errorf("a second hold of one buyer: %+v", short)
 		}
 		h.overdue("b")
-		_, _, err := h.s.Sweep(h.Context(), sqldb.Due{}, 100, "r")
+		_, _, err := h.r.Sweep(h.Context(), sqldb.Due{}, 100, "r")
 		testkit.Must(h.T, errors.Join(err, hold("d")))
 		if e := h.confirm("b", "late"); !e.Refund {
 			h.Errorf("a late payment of a buyer who has what he may = %+v, want a refund", e)
@@ -371,7 +374,8 @@ func TestHoldsRefuse(t *testing.T) {
 		run, err := h.s.Run(h.Context(), 1)
 		testkit.Must(h.T, err)
 		testkit.Must(h.T, h.s.Tx(h.Context(), sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
-			_, ok, err := tx.TakeReservation(ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1})
+			item := ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1}
+			_, ok, err := sqldb.ReservationTx{Tx: tx}.TakeReservation(item)
 			if ok {
 				h.Error("a hold has taken from the counter of a product that is counted")
 			}
