@@ -23,9 +23,11 @@ import (
 // under is a run of a plan, with a rate of accepted requests, at 100 us of a replica for each.
 func under(name string, r loadtest.Result, rate float64) loadtest.Result {
 	r.Plan.Name, r.AcceptedPerSecond = name, rate
-	accepted := time.Duration(r.Latency[client.Accepted].Count)
-	r.CPU = map[string]time.Duration{replicas: 100 * time.Microsecond * accepted, stores: 0,
-		balancer: map[bool]time.Duration{true: 40 * time.Microsecond * accepted}[name == balanced]}
+	accepted := r.Latency[client.Accepted].Count
+	r.CPU = map[string]time.Duration{replicas: time.Duration(100*accepted) * time.Microsecond, stores: 0, balancer: 0}
+	if name == balanced {
+		r.CPU[balancer] = time.Duration(40*accepted) * time.Microsecond
+	}
 	return r
 }
 
