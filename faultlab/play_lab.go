@@ -155,7 +155,8 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			o := rig.LaneOptions{Number: g.first + i, Service: service, TTL: LongTTL, Equipment: g.equipment}
+			o := rig.LaneOptions{Service: service, SetOptions: gear.SetOptions{Number: g.first + i, TTL: LongTTL,
+				Equipment: g.equipment}}
 			if g.equipment.Expiry || l.o.Serve != nil && !l.o.Serve.TakesTTL() {
 				o.TTL = l.o.TTL
 			}

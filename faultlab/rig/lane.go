@@ -31,22 +31,19 @@ type Lane struct {
 	initial  int64         // the stock that the product was last reset to
 }
 
-// LaneOptions configures a lane.
+// LaneOptions configures a lane. The service decides on Alone and Open.
 type LaneOptions struct {
-	// Number is unique among the lanes, and less than gear.Options.Lanes.
-	Number  int
+	gear.SetOptions
 	Service Service
-	TTL     time.Duration // of the locks that have one
 	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 =
 	// [Patience].
-	Patience  time.Duration
-	Equipment gear.Equipment
+	Patience time.Duration
 }
 
 // NewLane starts the replicas of a lane.
 func NewLane(ctx context.Context, servers *gear.Servers, o LaneOptions) (*Lane, error) {
-	set, err := servers.NewSet(ctx, gear.SetOptions{Number: o.Number, TTL: o.TTL, Alone: o.Service.Alone,
-		Open: o.Service.Open, Equipment: o.Equipment})
+	o.Alone, o.Open = o.Service.Alone, o.Service.Open
+	set, err := servers.NewSet(ctx, o.SetOptions)
 	if err != nil {
 		return nil, err
 	}

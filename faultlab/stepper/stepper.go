@@ -205,8 +205,8 @@ func (s *Stepper) start() error {
 		return err
 	}
 	s.lane, err = rig.NewLane(ctx, s.servers, rig.LaneOptions{
-		Service: rig.Shop(binary), TTL: ttl, Patience: patience, Equipment: gear.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" +
-			patience.String()},
+		Service: rig.Shop(binary), Patience: patience, SetOptions: gear.SetOptions{TTL: ttl,
+			Equipment: gear.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" + patience.String()}},
 	})
 	return err
 }

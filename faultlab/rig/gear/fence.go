@@ -16,13 +16,9 @@ func (s *Set) fenceKey() string {
 // SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's
 // row has seen.
 func (s *Set) SetFence(ctx context.Context, token int64) error {
-	db, err := s.SQL.DB()
+	err := s.SQL.exec(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, s.Product())
 	if err != nil {
 		return err
-	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token,
-		s.Product()); err != nil {
-		return fmt.Errorf("faultlab: %w", err)
 	}
 	_, err = s.Own.Tell(ctx, stack.Redis, "SET", s.fenceKey(), strconv.FormatInt(token, 10))
 	return err

@@ -88,15 +88,7 @@ func (s *Set) Fresh(ctx context.Context) error {
 	if err := s.EndKeys(ctx, left...); err != nil {
 		return err
 	}
-	db, err := s.SQL.DB()
-	if err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?",
-		s.Product()); err != nil {
-		return fmt.Errorf("faultlab: %w", err)
-	}
-	return nil
+	return s.SQL.exec(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?", s.Product())
 }
 
 // Table is the lane's rows of a table, as a new transaction sees them.

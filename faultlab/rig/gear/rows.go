@@ -86,10 +86,7 @@ func (r *Rows) Unlock() { _ = r.tx.Rollback() }
 // Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other transaction as
 // the deadlock victim.
 func (r *Rows) Weigh(ctx context.Context) error {
-	db, err := r.db.DB()
-	if err == nil {
-		_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS lab_weight (n INT)")
-	}
+	err := r.db.exec(ctx, "CREATE TABLE IF NOT EXISTS lab_weight (n INT)")
 	if err == nil {
 		_, err = r.tx.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = 30")
 	}

@@ -39,6 +39,18 @@ func (s *SQL) DB() (*sql.DB, error) {
 	return db, nil
 }
 
+// exec executes a statement on the lane's schema.
+func (s *SQL) exec(ctx context.Context, statement string, args ...any) error {
+	db, err := s.DB()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, statement, args...); err != nil {
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	return nil
+}
+
 // start starts a database for the lane alone, if it is to have one.
 func (s *SQL) start(ctx context.Context, e Equipment) error {
 	if e.SQL == "" {
@@ -65,16 +77,12 @@ func (s *SQL) start(ctx context.Context, e Equipment) error {
 	if !e.Plain {
 		return nil
 	}
-	db, err := s.DB() // this connection remains the administrator's
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{
+	for _, statement := range []string{ // this connection remains the administrator's
 		"CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'plain'",
 		"GRANT ALL PRIVILEGES ON " + schema(s.place.Number) + ".* TO plain@'127.0.0.1'",
 	} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("faultlab: %w", err)
+		if err := s.exec(ctx, statement); err != nil {
+			return err
 		}
 	}
 	_, behind, _ := strings.Cut(own.URL, "@")
@@ -85,30 +93,14 @@ func (s *SQL) start(ctx context.Context, e Equipment) error {
 // SetReadOnly sets read_only of the lane's own database: while it is on, writes of accounts without the privilege fail
 // with 1290.
 func (s *SQL) SetReadOnly(ctx context.Context, on bool) error {
-	db, err := s.DB()
-	if err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, "SET GLOBAL read_only = ?", on); err != nil {
-		return fmt.Errorf("faultlab: %w", err)
-	}
-	return nil
+	return s.exec(ctx, "SET GLOBAL read_only = ?", on)
 }
 
 // Unflushed makes the lane's own database answer COMMIT before its log is on disk, and write the log rarely, until it
 // is started again.
 func (s *SQL) Unflushed(ctx context.Context) error {
-	db, err := s.DB()
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{"SET GLOBAL innodb_flush_log_at_timeout = 2700",
-		"SET GLOBAL innodb_flush_log_at_trx_commit = 0"} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("faultlab: %w", err)
-		}
-	}
-	return nil
+	return errors.Join(s.exec(ctx, "SET GLOBAL innodb_flush_log_at_timeout = 2700"),
+		s.exec(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0"))
 }
 
 // Kill kills the lane's own database by SIGKILL; [SQL.Start] starts it again on the same data.
