@@ -11,7 +11,8 @@ import (
 // modules says which third-party modules each package may import. Every test may also import what the line inTests
 // lists: comparisons, and the clients with which tests look at servers directly.
 var modules = map[string][]string{
-	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cmd/shop":     {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"internal/cli": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
 	// listings for everybody else
@@ -63,9 +64,9 @@ var modules = map[string][]string{
 	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
-	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},
-	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
-	"loadtest/client": {"github.com/go-resty/resty/v2"},
+	"faultlab/rig/gear": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"},
+	"loadtest":          {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
+	"loadtest/client":   {"github.com/go-resty/resty/v2"},
 	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql",
 		"github.com/redis/go-redis/v9"},
 

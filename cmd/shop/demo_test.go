@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
@@ -32,8 +36,8 @@ func TestDemoGivenURL(t *testing.T) {
 	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1",
 		"--mode", "noop,unsafe,lua-lock",
 		"--vus", "4", "--stock", "20", "--out", file)
-	if code != exitOK {
-		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
+	if code != cli.ExitOK {
+		t.Errorf("exit code %d, want %d\n%s%s", code, cli.ExitOK, out, errOut)
 	}
 	for _, want := range []string{"as given", "confirmed: 2 of 2 claims on one replica", "baseline: noop",
 		"unit 1 was sold 30 times", "json: " + file} {
@@ -75,9 +79,9 @@ func TestDemoInsists(t *testing.T) {
 				return
 			}
 			unsafe, exact := c.Summaries[0], c.Summaries[1]
-			if code != exitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
+			if code != cli.ExitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
 				t.Errorf("%s: exit code %d, tries of %s %d, of %s %d, want %d, %d and 0",
-					tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, exitFailed, tt.tries)
+					tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, cli.ExitFailed, tt.tries)
 			}
 		})
 	}
@@ -97,8 +101,8 @@ func TestDemoAll(t *testing.T) {
 	}
 	for want, args := range tests {
 		code, out, errOut := commandLine(t.Context(), newDemo("en"), append(args, "--strict", "--out", "")...)
-		if code != exitFailed || !strings.Contains(errOut, want) {
-			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
+		if code != cli.ExitFailed || !strings.Contains(errOut, want) {
+			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, cli.ExitFailed, want, out)
 		}
 	}
 }
@@ -128,9 +132,9 @@ func TestMakeDemo(t *testing.T) {
 
 func TestClosedKeepsTheCode(t *testing.T) {
 	stuck := errors.New("process did not end")
-	got := closed(&exitError{code: exitInconclusive}, stuck)
-	var e *exitError
-	if !errors.As(got, &e) || e.code != exitInconclusive || !errors.Is(e.err, stuck) {
+	got := closed(&cli.Error{Code: exitInconclusive}, stuck)
+	var e *cli.Error
+	if !errors.As(got, &e) || e.Code != exitInconclusive || !errors.Is(e.Err, stuck) {
 		t.Errorf("closed(code 3, %v) = %v, want both", stuck, got)
 	}
 	if got := closed(nil, nil); got != nil {
@@ -182,6 +186,54 @@ func TestRTT(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The servers of --durable are what it says, and a plan that goes to one replica is answered by one; the CPU time of
+// the parts is known.
+func TestDurable(t *testing.T) {
+	testenv.Slow(t, "starts real servers twice, and loads them")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx)
+	o := stack.Options{Only: []string{stack.Redis, stack.MySQL}}
+	said := durable(&o)
+	running := startStack(t, o)
+	db, err := sql.Open("mysql", running.SQL.URL)
+	testkit.Must(t, err)
+	testkit.Closes(t, db)
+	redisOptions, err := redis.ParseURL(running.Redis.URL)
+	testkit.Must(t, err)
+	rdb := redis.NewClient(redisOptions)
+	testkit.Closes(t, rdb)
+	for server, settings := range said {
+		for setting := range strings.SplitSeq(strings.TrimPrefix(settings, ": "), ", ") {
+			name, want, _ := strings.Cut(setting, "=")
+			got := ""
+			if server == stack.Redis {
+				values, err := rdb.ConfigGet(t.Context(), name).Result()
+				testkit.Must(t, err)
+				got = values[name]
+			} else {
+				testkit.Must(t, db.QueryRowContext(t.Context(), "SELECT @@"+name).Scan(&got))
+			}
+			testkit.Is(t, got, want, "%s of %s", name, server)
+		}
+	}
+	out, code := runShop(t, program(t), "loadtest", "--durable", "--plan", "costs", "--mode",
+		"noop,sql-atomic,reserve-unit", "--repeat", "1", "--duration", "300ms", "-o", "json", "-q")
+	var c compare.Comparison
+	if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Results) != 9 {
+		t.Fatalf("exit %d, %v, %d results, want those of three modes under three plans\n%s", code, err, len(c.Results), out)
+	}
+	for _, r := range c.Results {
+		stored := r.CPU["stores"] > 0 || r.Mode == "noop"
+		if served := len(r.Served); r.CPU["replicas"] <= 0 || !stored || r.Plan.Direct != (served == 1) || served == 0 {
+			t.Errorf("%s, %s: CPU time %v, served by %v; want it known, and one replica only if the plan says so", r.Mode,
+				r.Plan.Name, r.CPU, r.Served)
+		}
+	}
+	if !strings.HasSuffix(c.Environment.Servers["sql"], said["sql"]) {
+		t.Errorf("the result names its servers %v", c.Environment.Servers)
 	}
 }
 

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/plan"
@@ -25,21 +27,17 @@ import (
 	"lastitem/stack"
 )
 
-// envToken is where the admin token comes from if no flag gives it.
-const envToken = "SHOP_ADMIN_TOKEN"
-
-// adminToken is what it says, without the line break that mounted secrets often end with.
-func adminToken() string { return strings.TrimSpace(os.Getenv(envToken)) }
-
 // loadtestFlags are the flags of 'shop loadtest'.
 type loadtestFlags struct {
 	url, token, mode string
+	replica          string // the first one's address, on a private stack
 	replicas         int
 	rtt              time.Duration
+	durable          bool
 	plan             planFlags
 	thresholds       []string
 
-	output         output
+	output         cli.Output
 	details        bool
 	history        string
 	lang           string
@@ -57,8 +55,8 @@ func newLoadtest(lang string) *cobra.Command {
 		Long: text.Of(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's
 ledger whether the stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
-With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each
-replica and each server delays every message by half the round trip.
+With --rtt or --durable the load goes to a private stack instead, started for this run as by 'shop demo'. With --rtt a
+proxy between each replica and each server delays every message by half the round trip.
 
 A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an
 open loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from
@@ -86,8 +84,8 @@ Named plans, which the other flags override:
   shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
     --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'`,
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
 	f.add(cmd)
 	return cmd
@@ -96,11 +94,13 @@ Named plans, which the other flags override:
 // add declares the flags.
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
+	cli.Section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
 	f.plan.add(set, f.lang)
-	section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
-	section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
+	cli.Section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
+	cli.Section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
+	cmd.MarkFlagsMutuallyExclusive("durable", "url")
+	cmd.MarkFlagsMutuallyExclusive("durable", "request")
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
@@ -109,11 +109,11 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	if err != nil {
 		return err
 	}
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	if err := checkRTT(f.plan.set, f.rtt, "url", "request"); err != nil {
 		return err
 	}
-	if f.rtt > 0 {
+	if f.rtt > 0 || f.durable {
 		return f.onOwnStack(cmd, thresholds)
 	}
 	what, err := f.comparing(cmd.Context())
@@ -137,7 +137,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 	if err := alone(f.plan.set, "request"); err != nil {
 		return what, err
 	}
-	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
+	s := service{url: f.url, replica: f.replica, token: f.token, replicas: f.replicas, lang: f.lang}
 	err = s.fill(ctx, &what, f.mode)
 	return what, err
 }
@@ -154,7 +154,7 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang}
 	if u, err := url.Parse(f.url); err == nil {
@@ -162,17 +162,17 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	}
 	for _, p := range what.Plans {
 		if err := x.Validate(p); err != nil {
-			return misuse(err)
+			return cli.Misuse(err)
 		}
 	}
 	if err := remote.Setup(ctx); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	for i := range what.Plans {
 		if err := x.Ready(ctx, &what.Plans[i]); ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
+			return &cli.Error{Code: cli.ExitInterrupted}
 		} else if err != nil {
-			return misuse(err)
+			return cli.Misuse(err)
 		}
 	}
 	what.Lang, what.Modes = f.lang, []api.Mode{{Name: x.Name, Available: true}}
@@ -186,32 +186,65 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 // service is a running lastitem, as the commands that put load on it know it.
 type service struct {
 	url, token, lang string
+	replica          string // the address of one replica, for plans that go there; "" = not known
 	replicas         int
 }
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
 func (s service) fill(ctx context.Context, what *compare.Comparing, pattern string) error {
-	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
+	control, err := s.control(s.url, s.replicas)
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
-	control.Replicas, control.Lang, what.Lang = s.replicas, s.lang, s.lang
+	one := control
+	if slices.ContainsFunc(what.Plans, func(p plan.Plan) bool { return p.Direct }) {
+		if s.replica == "" {
+			return cli.Usage(text.Of("this plan sends to one replica: it needs a private stack, as --durable or --rtt start"))
+		}
+		if one, err = s.control(s.replica, 1); err != nil {
+			return err
+		}
+	}
+	what.Lang = s.lang
 	all, err := control.Modes(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
+			return &cli.Error{Code: cli.ExitInterrupted}
 		}
 		return err
 	}
 	if what.Modes, err = compare.Select(all, pattern); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	what.Fits = plan.Fits
 	what.Run = func(ctx context.Context, m api.Mode, p plan.Plan, progress func(loadtest.Progress)) (loadtest.Result,
 		error) {
+		if p.Direct {
+			return loadtest.Run(ctx, one, m, p, progress)
+		}
 		return loadtest.Run(ctx, control, m, p, progress)
 	}
 	return nil
+}
+
+// control returns the control of so many replicas at an address.
+func (s service) control(address string, replicas int) (*loadtest.Control, error) {
+	control, err := loadtest.NewControl(address, cmp.Or(s.token, adminToken()))
+	if err == nil {
+		control.Replicas, control.Lang = replicas, s.lang
+	}
+	return control, err
+}
+
+// durable makes servers durable, and says after their kinds by what: real ones, of which SQL has an order on the disk
+// before it acknowledges it, and Redis within a second. Redis does not rewrite its file meanwhile, which would slow
+// down the mode whose turn it is.
+func durable(o *stack.Options) (said map[string]string) {
+	o.Backend = stack.Local
+	o.RedisConf = []string{"appendonly yes", "appendfsync everysec", "auto-aof-rewrite-percentage 0"}
+	o.SQLConf = []string{"--innodb-buffer-pool-size=256M", "--log-bin=bin", "--server-id=1", "--sync-binlog=1"}
+	return map[string]string{stack.Redis: ": appendonly=yes, appendfsync=everysec",
+		"sql": ": innodb_flush_log_at_trx_commit=1, log_bin=1, sync_binlog=1"} // the first is so by default
 }
 
 // onOwnStack starts a private stack and runs the load test on it.
@@ -221,7 +254,7 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []compare.Thre
 		return err
 	}
 	if f.replicas > maxReplicas {
-		return usage(text.Of("--replicas %d: want at most %d, each is a process of its own"), f.replicas, maxReplicas)
+		return cli.Usage(text.Of("--replicas %d: want at most %d, each is a process of its own"), f.replicas, maxReplicas)
 	}
 	if _, err := f.plan.plans(); err != nil {
 		return err
@@ -237,14 +270,22 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []compare.Thre
 		Advice: adviser(f.lang, "demo", stack.Auto, true),
 		RTT:    f.rtt,
 	}
+	var by map[string]string
+	if f.durable {
+		by, o.Advice = durable(&o), adviser(f.lang, "demo", stack.Local, false)
+	}
 	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *stack.Stack) error {
-		f.url, f.token = running.URL, running.Token
+		f.url, f.token, f.replica = running.URL, running.Token, running.Replicas[0].URL
 		what, err := f.comparing(ctx)
 		if err != nil {
 			return err
 		}
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
 		what.Instead = running.Instead()
+		what.PIDs = func(m api.Mode) map[string][]int { return running.PIDs(m.Needs) }
+		for name, said := range by {
+			what.Servers[name] += said
+		}
 		return f.compare(ctx, cmd, what, thresholds)
 	})
 }
@@ -270,46 +311,46 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what co
 	c.Command = again("loadtest", f.plan.set)
 	decide(&c, "loadtest", f.plan.set)
 	write := func(w io.Writer, form string) error { return f.report(w, form, c) }
-	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
+	if err := errors.Join(err, f.output.Write(cmd, write)); err != nil {
 		return err
 	}
-	return endWith(c.ExitCode())
+	return cli.EndWith(c.ExitCode())
 }
 
 // nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line
 // may be right.
 func nothingToRun(skipped []compare.SkippedMode) error {
-	code, first := exitUsage, skipped[0]
+	code, first := cli.ExitUsage, skipped[0]
 	if i := slices.IndexFunc(skipped, func(s compare.SkippedMode) bool { return s.Down }); i >= 0 {
 		code, first = exitInconclusive, skipped[i]
 	}
-	return ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
+	return cli.Ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
 }
 
 // comparisonForms are the forms of the result of a comparison.
-var comparisonForms = []string{formText, formJSON, formCSV, formMarkdown, formBench, formHTML}
+var comparisonForms = []string{cli.Text, cli.JSON, cli.CSV, cli.Markdown, cli.Bench, cli.HTML}
 
 // writeComparison writes a comparison in any form but text. secrets must not be in what people publish.
 func writeComparison(w io.Writer, form, lang string, c compare.Comparison, secrets []string) error {
 	switch form {
-	case formHTML:
+	case cli.HTML:
 		return report.WritePage(w, c, lang, secrets)
-	case formCSV:
+	case cli.CSV:
 		return report.WriteCSV(w, c)
-	case formMarkdown:
+	case cli.Markdown:
 		var b strings.Builder
 		err := report.WriteMarkdown(&b, c, lang)
 		_, failed := io.WriteString(w, layout.HidePlain(b.String(), secrets))
 		return errors.Join(err, failed)
-	case formBench:
+	case cli.Bench:
 		return report.WriteBench(w, c)
 	}
-	return writeIndented(w, c)
+	return cli.WriteJSON(w, c)
 }
 
 // report writes the comparison: as text the report of a single run, else a table.
 func (f *loadtestFlags) report(w io.Writer, form string, c compare.Comparison) error {
-	if form != formText {
+	if form != cli.Text {
 		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}
 	style := report.StyleFor(w, f.lang, f.noColor)
@@ -329,4 +370,19 @@ func (f *loadtestFlags) report(w io.Writer, form string, c compare.Comparison) e
 		return report.WriteFindings(w, c, style)
 	}
 	return report.WriteTable(w, c, style)
+}
+
+// decide notes beside each undecided claim the command that decides it: the mode alone, with twice as many runs where
+// their number can be given, and holds as long as the machine needs.
+func decide(c *compare.Comparison, command string, set *pflag.FlagSet) {
+	for i := range c.Summaries {
+		s := &c.Summaries[i]
+		if s.Finding != judge.Undecided {
+			continue
+		}
+		s.Decide = again(command, set, append([]string{"mode", "insist", "threshold"}, scales...)...) + " --mode " + s.Mode
+		if set.Lookup("insist") != nil {
+			s.Decide += fmt.Sprintf(" --insist %d", max(2*s.Runs, 4))
+		}
+	}
 }
