@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -251,6 +252,50 @@ func TestLabServe(t *testing.T) {
 	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
 	if code != cli.ExitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {
 		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, cli.ExitOK, out)
+	}
+}
+
+// The lab finds what a repetition after a crash does to a service that stores its answer after the sale, or whose keys
+// say for ever that they are running, and what becomes of a lock in a table that is polled. It does not accuse one that
+// turns a key away while it is in progress.
+func TestLabServeHabits(t *testing.T) {
+	testenv.Slow(t, "plays dozens of schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis, stack.MySQL)
+	shop, server := program(t), filepath.Join(t.TempDir(), "server")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "../../testkit/habits/server")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	inRedis := []string{"--key-header", "Idempotency-Key", "--reset-redis", "SET stock:{{product}} {{stock}}",
+		"--stock-redis", "GET stock:{{product}}", "--orders-redis", "LRANGE orders:{{product}} 0 -1", "--fault", "retry"}
+	inSQL := []string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
+		"--setup-sql", "CREATE TABLE orders (id VARCHAR(40) PRIMARY KEY, product BIGINT)",
+		"--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))",
+		"--reset-sql", "DELETE FROM orders WHERE product = {{product}}",
+		"--reset-sql", "REPLACE INTO products VALUES ({{product}}, {{stock}})",
+		"--reset-sql", "REPLACE INTO locks VALUES ({{product}}, NULL, NULL)",
+		"--stock-sql", "SELECT stock FROM products WHERE id = {{product}}",
+		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}", "--fault", "slow"}
+	for kind, tt := range map[string]struct {
+		where string
+		args  []string
+		want  string // the line of the fault
+		code  int
+	}{
+		"stores its answer late":  {"{{redis}}", inRedis, "retry       D ", cli.ExitFailed},
+		"says running for ever":   {"{{redis}}", inRedis, "retry       X ", cli.ExitFailed},
+		"says in progress":        {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
+		"polls a lock in a table": {"{{mysql_dsn}}", inSQL, "slow        O ", cli.ExitFailed},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			out, code := runShop(t, shop, append([]string{"lab", "--serve",
+				"'" + server + "' '" + kind + "' {{port}} " + tt.where + " {{ttl_ms}}", "--ready", "/health", "--lanes", "2",
+				"--request", "POST /buy/{{product}}"}, tt.args...)...)
+			if code != tt.code || !strings.Contains(out, tt.want) {
+				t.Errorf("exit %d, want %d and %q:\n%s", code, tt.code, tt.want, out)
+			}
+		})
 	}
 }
 

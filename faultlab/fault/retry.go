@@ -2,6 +2,8 @@ package fault
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
@@ -13,17 +15,29 @@ import (
 // cancelledTwice is the variant in which what is repeated is the cancel of a reservation.
 const cancelledTwice = "cancelled-twice"
 
-// Retry repeats a request with its key on another replica, because its client gave up waiting.
+// crashed is the variant in which the first replica is killed, and the request repeated when its locks have run out: a
+// service that stores its answer after the sale sells twice, one whose key says "running" for ever never sells.
+const crashed = "crashed"
+
+// Retry repeats a request with its key on another replica, because its client gave up waiting, or its replica died.
 var Retry = Fault{
-	Name:     api.Retry,
-	Title:    text.Of("the client gives up and repeats the request with the same key"),
-	Cuts:     bothCuts,
-	AtEnd:    true,
-	Variants: func(m api.Mode) []string { return withCancel(m, "") },
-	Asks:     asksCancel,
+	Name:  api.Retry,
+	Title: text.Of("the client gives up and repeats the request with the same key"),
+	Cuts:  bothCuts,
+	AtEnd: true,
+	Variants: func(m api.Mode) []string {
+		if keepsKeys(m) {
+			return withCancel(m, "", crashed)
+		}
+		return withCancel(m, "")
+	},
+	Asks: asksCancel,
 	Strike: func(ctx context.Context, p *Play) error {
-		if p.Variant == cancelledTwice {
+		switch p.Variant {
+		case cancelledTwice:
 			return cancelTwice(ctx, p)
+		case crashed:
+			return repeatAfterCrash(ctx, p)
 		}
 		key := p.NewKey()
 		if p.A == nil {
@@ -49,6 +63,87 @@ var Retry = Fault{
 		p.GiveUp(a)
 		return p.meet(ctx, b)
 	},
+}
+
+// anyOutcome is the claim of a service that makes none: faultlab.Unclaimed.
+const anyOutcome api.Outcomes = "?"
+
+// keepsKeys says whether a mode claims that a repeated request is no second one, or makes no claims. Another sells the
+// repetition anyway, and what a crash leaves behind is the affair of the fault crash.
+func keepsKeys(m api.Mode) bool {
+	for _, row := range m.Claims {
+		if claim := row[api.Retry]; claim == api.Exact || claim == anyOutcome {
+			return true
+		}
+	}
+	return false
+}
+
+// repeatAfterCrash kills A at its position, or when it has answered, and has the request repeated elsewhere.
+func repeatAfterCrash(ctx context.Context, p *Play) error {
+	key := p.NewKey()
+	var a *rig.Pending
+	var err error
+	if p.A == nil {
+		a = p.Ask(p.Lane.A, key)
+		if err = a.Wait(ctx); err == nil {
+			p.Lane.A.Kill()
+			p.Note(p.Lane.A, rig.Killed, "")
+			err = p.Lane.A.Discard(ctx)
+		}
+	} else {
+		var held *wire.Hold
+		if a, held, err = p.victim(ctx, key); err == nil {
+			err = p.kill(ctx, held)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	p.GiveUp(a)
+	// No thread of A runs, so its locks may expire at once; those in tables of somebody's service must be waited for.
+	if _, err := p.Lane.Expire(ctx, p.Lane.A.Wires, services(p.Mode)...); err != nil {
+		return err
+	}
+	within := p.Outlive
+	if p.Lane.Service.Waits && !slices.Contains(p.Mode.Needs, "mysql") {
+		within = 0
+	}
+	p.Over(within)
+	return p.repeatUntilSold(ctx, key, within)
+}
+
+// stuckAfter is how often a repeated request must be turned away, after every lock has run out, before the judge calls
+// its key stuck; between is the time between two repetitions.
+const (
+	stuckAfter = 4
+	between    = 60 * time.Millisecond
+)
+
+// repeatUntilSold has B ask with a key until it is sold, and then C once more, as the next customer would.
+func (p *Play) repeatUntilSold(ctx context.Context, key string, within time.Duration) error {
+	end := time.Now().Add(within)
+	for turnedAway := 0; turnedAway < stuckAfter; {
+		b := p.Ask(p.Lane.B, key)
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+		if said := b.Op().Outcome; said == judge.OK || said == judge.Unknown {
+			return p.next(ctx)
+		}
+		if time.Now().After(end) {
+			turnedAway++
+		}
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // withCancel adds the variant of a repeated cancel to those of a deduction, if the mode holds units.

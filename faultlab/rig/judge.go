@@ -27,7 +27,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	history := s.History()
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = target.Named(history, ledger.Orders)
+		history = target.Named(target.InProgress(history), ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,

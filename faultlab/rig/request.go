@@ -62,12 +62,12 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
-		said := s.send(to, ask)
+		said, shown := s.send(to, ask)
 		s.mu.Lock()
 		p.said(ask, said, p.op.Client, p.op.Call)
 		p.op.Return = int64(s.now())
 		p.hold.Return = p.op.Return
-		answered := strings.TrimSpace(string(p.op.Outcome) + " " + string(p.op.Code))
+		answered := strings.TrimSpace(string(p.op.Outcome) + " " + string(p.op.Code) + shown)
 		s.mu.Unlock()
 		s.Note(a, Answered, answered)
 		close(p.done)
@@ -75,13 +75,16 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	return p
 }
 
-// send sends a request and returns what came of it.
-func (s *Scene) send(to string, ask Ask) target.Answer {
+// send sends a request and returns what came of it, and of a service that is not ours how a story shows it: as it came.
+func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string) {
 	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
-		return target.Answer{Outcome: judge.Unknown}
+		return target.Answer{Outcome: judge.Unknown}, ""
 	}
-	return s.Lane.Service.Read(ask.Kind, r)
+	if s.Lane.Service.Waits {
+		shown = " (" + target.Shown(r) + ")"
+	}
+	return s.Lane.Service.Read(ask.Kind, r), shown
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for

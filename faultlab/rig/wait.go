@@ -64,6 +64,13 @@ func (a *Actor) blocked(since int64) bool {
 	})
 }
 
+// blockedFor says whether blocked is true of one and the same call for so long.
+func (a *Actor) blockedFor(since int64, long time.Duration) bool {
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
+		return c.ID > since && (c.Sent.IsZero() || c.Server == gear.Database && time.Since(c.Sent) > long)
+	})
+}
+
 // progress changes whenever the actor sends a command with a number above since, or gets the answer to one. Keep-alives
 // do not count: a process sends them for every session that it has, also with services that the mode does not use. Nor
 // does a command that has been sent a few times (spins): a watchdog or a poll for a lock repeats it, while the request
@@ -89,12 +96,14 @@ func (s *Scene) progress(a *Actor, since int64) [2]int {
 const spins = 3
 
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
-// server before.
+// server before: one and the same call is unanswered for the still time, and the locks have had their TTL to expire. A
+// lock that is polled leaves some call unanswered at any moment, but no call for long.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
 	}
 	last, moved := s.progress(a, p.since), time.Now()
+	began := moved
 	for time.Now().Before(end) {
 		select {
 		case <-p.done:
@@ -105,7 +114,8 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 		}
 		if now := s.progress(a, p.since); now != last {
 			last, moved = now, time.Now()
-		} else if time.Since(moved) > s.Lane.still()/2 && a.blocked(p.since) {
+		} else if still := s.Lane.still(); time.Since(moved) > still && time.Since(began) > s.Lane.TTL &&
+			a.blockedFor(p.since, still) {
 			end = time.Time{}
 		}
 	}

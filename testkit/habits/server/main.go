@@ -1,0 +1,171 @@
+// Server is a small service with the locks and idempotency keys of real shops, right ones and wrong ones, for tests of
+// the fault lab: server KIND PORT REDIS|MYSQL TTL.
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// sell takes a unit and appends the order ARGV[1], and stores it under the key KEYS[3], if there is one.
+const sell = `if KEYS[3] then local old = redis.call('GET', KEYS[3]) if old then return old end end
+if tonumber(redis.call('GET', KEYS[1])) < 1 then return '' end
+redis.call('DECR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1])
+if KEYS[3] then redis.call('SET', KEYS[3], ARGV[1]) end
+return ARGV[1]`
+
+type service struct {
+	redis *redis.Client
+	sql   *sql.DB
+	ttl   time.Duration
+	poll  time.Duration
+}
+
+// answer is the order that was made or, without one, why there is none.
+type answer struct{ order, why string }
+
+// storesItsAnswerLate locks the key, looks up its answer, sells, and only then stores the answer.
+func (s *service) storesItsAnswerLate(ctx context.Context, product, key string) (a answer, err error) {
+	owner := uuid.NewString()
+	for {
+		mine, err := s.redis.SetNX(ctx, "lock:"+key, owner, s.ttl).Result()
+		if err != nil {
+			return a, err
+		}
+		if mine {
+			break
+		}
+		time.Sleep(s.poll)
+	}
+	defer s.redis.Del(ctx, "lock:"+key)
+	if a.order, _ = s.redis.Get(ctx, "answer:"+key).Result(); a.order != "" {
+		return a, nil
+	}
+	if a.order, err = s.sold(ctx, product); err == nil {
+		err = s.redis.Set(ctx, "answer:"+key, a.order, 0).Err()
+	}
+	return a, err
+}
+
+// saysRunningForEver claims the key for ever before it sells.
+func (s *service) saysRunningForEver(ctx context.Context, product, key string) (a answer, err error) {
+	mine, err := s.redis.SetNX(ctx, "key:"+key, "running", 0).Result()
+	if err != nil {
+		return a, err
+	}
+	if !mine {
+		if a.order, err = s.redis.Get(ctx, "key:"+key).Result(); a.order == "running" {
+			a = answer{"", "in progress"}
+		}
+		return a, err
+	}
+	if a.order, err = s.sold(ctx, product); err == nil {
+		err = s.redis.Set(ctx, "key:"+key, a.order, 0).Err()
+	}
+	return a, err
+}
+
+// saysInProgress turns a key away that is in progress, and stores its answer with the sale. It is right.
+func (s *service) saysInProgress(ctx context.Context, product, key string) (a answer, err error) {
+	if a.order, _ = s.redis.Get(ctx, "key:"+key).Result(); a.order != "" {
+		return a, nil
+	}
+	if mine, err := s.redis.SetNX(ctx, "busy:"+key, "1", s.ttl).Result(); err != nil || !mine {
+		return answer{"", "in progress"}, err
+	}
+	defer s.redis.Del(ctx, "busy:"+key)
+	a.order, err = s.sold(ctx, product, "key:"+key)
+	return a, err
+}
+
+func (s *service) sold(ctx context.Context, product string, key ...string) (string, error) {
+	keys := append([]string{"stock:" + product, "orders:" + product}, key...)
+	return s.redis.Eval(ctx, sell, keys, uuid.NewString()).Text()
+}
+
+// pollsALockInATable reads and writes the count under a lock that is a row with a TTL.
+func (s *service) pollsALockInATable(ctx context.Context, product, _ string) (a answer, err error) {
+	owner := uuid.NewString()
+	for {
+		r, err := s.sql.ExecContext(ctx, "UPDATE locks SET owner = ?, until = NOW(3) + INTERVAL ? MICROSECOND "+
+			"WHERE id = ? AND (until IS NULL OR until < NOW(3))", owner, s.ttl.Microseconds(), product)
+		if err != nil {
+			return a, err
+		}
+		if n, _ := r.RowsAffected(); n == 1 {
+			break
+		}
+		time.Sleep(s.poll)
+	}
+	var stock int64
+	if err := s.sql.QueryRowContext(ctx, "SELECT stock FROM products WHERE id = ?", product).Scan(&stock); err != nil {
+		return a, err
+	}
+	if stock > 0 {
+		a.order = uuid.NewString()
+		_, err = s.sql.ExecContext(ctx, "UPDATE products SET stock = ? WHERE id = ?", stock-1, product)
+		if err == nil {
+			_, err = s.sql.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES (?, ?)", a.order, product)
+		}
+	}
+	if err == nil {
+		_, err = s.sql.ExecContext(ctx, "UPDATE locks SET until = NULL WHERE id = ? AND owner = ?", product, owner)
+	}
+	return a, err
+}
+
+func main() {
+	kind, port, backend := os.Args[1], os.Args[2], os.Args[3]
+	ms, err := strconv.Atoi(os.Args[4])
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := &service{ttl: time.Duration(ms) * time.Millisecond, poll: 20 * time.Millisecond}
+	if strings.HasPrefix(backend, "redis://") {
+		o, err := redis.ParseURL(backend)
+		if err != nil {
+			log.Fatal(err)
+		}
+		s.redis = redis.NewClient(o)
+	} else {
+		o, err := mysql.ParseDSN(backend)
+		if err != nil {
+			log.Fatal(err)
+		}
+		o.InterpolateParams = true
+		connector, err := mysql.NewConnector(o)
+		if err != nil {
+			log.Fatal(err)
+		}
+		s.sql = sql.OpenDB(connector)
+	}
+	buy := map[string]func(context.Context, string, string) (answer, error){
+		"stores its answer late": s.storesItsAnswerLate, "says running for ever": s.saysRunningForEver,
+		"says in progress": s.saysInProgress, "polls a lock in a table": s.pollsALockInATable,
+	}[kind]
+	http.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("POST /buy/{product}", func(w http.ResponseWriter, r *http.Request) {
+		a, err := buy(r.Context(), r.PathValue("product"), r.Header.Get("Idempotency-Key"))
+		switch {
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		case a.order == "":
+			http.Error(w, cmp.Or(a.why, "sold out"), http.StatusConflict)
+		default:
+			_, _ = fmt.Fprintf(w, `{"order_id":%q}`, a.order)
+		}
+	})
+	log.Fatal(http.ListenAndServe("127.0.0.1:"+port, nil)) //nolint:gosec // a test ends it
+}
