@@ -17,6 +17,7 @@ import (
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -218,12 +219,11 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t),
 		Sweep: 20 * time.Millisecond})
 	waitReady(t, r)
-	in := func(mode string, product int) heldShop { return heldShop{t, r, mode, product} }
-	inSQL, inRedis := in("reserve-sql", 101), in("reserve-redis", 102)
-	inSQL.stock(5, "")
-	inRedis.stock(1, "")
+	inSQL, inRedis := buyers{t, r, "reserve-sql", 101}, served{Handler: r, holds: "reserve-redis", store: "redis"}
+	inSQL.stock(5, ledger.Rules{})
+	testkit.Must(t, inRedis.reset(t.Context(), 102, 1, ledger.Rules{}))
 	for range 5 {
-		inSQL.says("/reserve_stock/reserve-sql", "", inSQL.with(`,"hold_ms":2000`), http.StatusCreated)
+		inSQL.hold(`,"hold_ms":2000`)
 	}
 	pool, err := r.Backends.DB.DB()
 	testkit.Must(t, err)
@@ -235,12 +235,9 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	testkit.Until(t, "the gauge tells what the sweep does not end", func() bool { return overdue(t, r, "sql") > .1 })
 	for range 2 {
 		testkit.Until(t, "the unit is there", func() bool {
-			body := inRedis.with(`,"hold_ms":100`)
-			req := httptest.NewRequest(http.MethodPost, "/reserve_stock/reserve-redis", strings.NewReader(body))
-			req.Header.Set("Content-Type", "application/json")
-			w := httptest.NewRecorder()
-			r.ServeHTTP(w, req)
-			return w.Code == http.StatusCreated
+			_, _, _, err := inRedis.reserve(t.Context(), ledger.Reservation{
+				Items: []ledger.ReservationItem{{ProductID: 102, Quantity: 1}}}, 100*time.Millisecond)
+			return err == nil
 		})
 	}
 	_, err = c.ExecContext(t.Context(), "ROLLBACK")

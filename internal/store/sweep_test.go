@@ -26,6 +26,12 @@ import (
 	"lastitem/testkit/testenv"
 )
 
+// holdsOn is a database with reservations.
+type holdsOn struct {
+	*testing.T
+	s *store.SQL
+}
+
 // sweeping is a product of which so many units are held, one each, all overdue, and one of another product.
 type sweeping struct {
 	holdsOn
@@ -39,12 +45,9 @@ func startSweeping(t *testing.T) sweeping {
 	dsn := testenv.MySQL(t)
 	h := sweeping{holdsOn{t, openSQL(t, dsn)}, dsn, new(atomic.Int64)}
 	h.listen(h.s)
-	resetSQL(t, h.s, 1, overdueHolds, 0)
+	resetSQL(t, h.s, 1, 0, 0)
 	resetSQL(t, h.s, 2, 1, 0)
-	for i := range overdueHolds {
-		testkit.Must(t, h.hold(fmt.Sprintf("h%02d", i), 1))
-	}
-	h.exec("UPDATE reservation SET expires_us = expires_us - 120000000")
+	h.fill("h", overdueHolds, 1, ledger.Held, time.Minute)
 	return h
 }
 
@@ -107,14 +110,14 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 		"killed in a batch": killed("SKIP LOCKED", overdueHolds),
 		"killed at COMMIT":  killed("COMMIT$", 0), // the server may have reached it
 		"killed after it":   killed("^UPDATE reservation_event", overdueHolds-10),
-		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h07'",
+		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h0000007'",
 			"UPDATE reservation SET mode = 'm'"),
 		"a release that overflows": badRow(`UPDATE reservation_item SET product_id = 2, run =
-			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h07'`, `UPDATE reservation_item SET
-			product_id = 1, run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h07'`),
+			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h0000007'`, `UPDATE reservation_item SET
+			product_id = 1, run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h0000007'`),
 		"a locked row": {left: 1, do: func(h sweeping) (mend func(), err error) {
 			tx := h.s.DB().Begin()
-			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h07' FOR UPDATE").Error)
+			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h0000007' FOR UPDATE").Error)
 			return func() { tx.Rollback() }, h.sweep(h.Context(), h.s)
 		}},
 		"a full disk, states":    diskFull("UPDATE ON reservation"),
@@ -209,9 +212,9 @@ func killed(at string, left int64) hindrance {
 	}}
 }
 
-// badRow spoils one reservation, h07.
+// badRow spoils one reservation, h0000007.
 func badRow(spoil, undo string) hindrance {
-	return hindrance{left: 1, says: "h07", do: func(h sweeping) (mend func(), err error) {
+	return hindrance{left: 1, says: "h0000007", do: func(h sweeping) (mend func(), err error) {
 		h.exec("UPDATE product_stock SET stock = 9223372036854775807 WHERE id = 2")
 		h.exec(spoil)
 		return func() { h.exec(undo) }, h.sweep(h.Context(), h.s)
