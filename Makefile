@@ -107,7 +107,7 @@ rolling: build ## replace three replicas of the last release under load; fails i
 reads: build ## measure what eight readers of many orders, an audit, and a sweep of as many expired holds take: orders=1000000
 	@export SHOP_TEST_TIER=all READS_TEST_ORDERS='$(or $(orders),1000000)' READS_TEST_HOLDS='$(or $(orders),1000000)'; \
 	$(test_path); export PATH; go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop && \
-	bin/shop with-stack -- go test -run '^TestSweepIsCheap$$' -count 1 -v -timeout 60m ./internal/store
+	bin/shop with-stack -- go test -run '^TestSweepIsCheap$$' -count 1 -v -timeout 60m ./internal/store/sqldb
 
 .PHONY: console-cost
 console-cost: ## measure what the console's page costs a browser, and what watching costs a run: rounds=25, some four minutes

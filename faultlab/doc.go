@@ -5,5 +5,5 @@
 // OSDI 2008), on processes instead of threads.
 //
 // [Explore] plays the schedules of cells (mode, store, fault) on several lanes in parallel. A [Cell] holds the
-// outcomes, with a witness for each: a [Schedule] that [Play] can play again.
+// outcomes, with a witness for each: a [Schedule] that [Play] can play again. Package tell says what was found.
 package faultlab

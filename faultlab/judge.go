@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -52,8 +51,15 @@ type Cell struct {
 	Untested text.Text `json:"untested,omitzero"`
 }
 
-// letters of the outcomes, in the order in which they are written.
-const letters = judge.Letters + "!"
+// Letters are those of the outcomes, in the order in which they are written.
+const Letters = judge.Letters + "!"
+
+// Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
+const Unclaimed api.Outcomes = "?"
+
+// Untested is what was found of a fault that was not played on a foreign service, or not at every position; see
+// [Cell].Untested.
+const Untested api.Outcomes = "?"
 
 // sum adds up the schedules of a cell.
 func sum(c Cell, played []Played) Cell {
@@ -135,7 +141,7 @@ func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Serve
 // found returns the letters in the judge's order.
 func found(witnesses map[string]Schedule) api.Outcomes {
 	var b strings.Builder
-	for _, letter := range letters {
+	for _, letter := range Letters {
 		if _, there := witnesses[string(letter)]; there {
 			b.WriteRune(letter)
 		}
@@ -172,37 +178,4 @@ func (c *Cell) hold() {
 		}
 	}
 	slices.Sort(c.Wrong)
-}
-
-// Blocked says how long a paused holder keeps other requests for the product from being served. It follows from the
-// order of events, not from the clock.
-type Blocked string
-
-// The values, from the shortest to the longest.
-const (
-	NotBlocked  Blocked = "no"     // a request of the rival was answered during the pause, and none was declined before it
-	UntilLease  Blocked = "lease"  // the rival was declined first, and served while the holder was still paused
-	UntilHolder Blocked = "holder" // nobody was served before the holder resumed
-)
-
-var longer = map[Blocked]int{"": 0, NotBlocked: 1, UntilLease: 2, UntilHolder: 3}
-
-// blockedFor derives Blocked from the events of a schedule between A's pause and A's resumption; "" = A was not paused.
-func blockedFor(events []rig.Event) Blocked {
-	found := Blocked("")
-	var from time.Duration
-	for _, e := range events {
-		switch {
-		case e.What == rig.Paused:
-			found, from = NotBlocked, e.At
-		case found == "" || e.At < from:
-		case e.What == rig.Resumed:
-			return UntilHolder
-		case e.What == rig.Answered && e.Actor != "A" && !strings.HasPrefix(e.Text, string(judge.Declined)):
-			return found
-		case e.What == rig.Answered && e.Actor != "A":
-			found = UntilLease
-		}
-	}
-	return found
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"lastitem/contract/api"
 )
@@ -87,4 +88,37 @@ func (c Cell) witnesses() []Schedule {
 		}
 	}
 	return all
+}
+
+// Witness is a committed schedule with the letters that it stands for.
+type Witness struct {
+	Schedule Schedule
+	Letters  string
+}
+
+// Witnesses returns the witnesses of all cells, in the order of the cells. One schedule may stand for several letters.
+func (m Matrix) Witnesses() []Witness {
+	var all []Witness
+	for _, c := range m.Cells {
+		for _, s := range c.witnesses() {
+			w := Witness{Schedule: s}
+			for _, letter := range Letters {
+				if x, there := c.Witnesses[string(letter)]; there && x.String() == s.String() {
+					w.Letters += string(letter)
+				}
+			}
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// Shows says whether an outcome has all letters that the witness stands for.
+func (w Witness) Shows(o api.Outcomes) bool {
+	for _, letter := range w.Letters {
+		if !strings.ContainsRune(string(o), letter) {
+			return false
+		}
+	}
+	return w.Letters != ""
 }

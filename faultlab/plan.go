@@ -117,15 +117,6 @@ func sampled(all []Schedule) []Schedule {
 	return chosen
 }
 
-// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and
-// the lock-delay). Random schedules of such a mode are drawn only on request.
-func slow(m api.Mode) bool { return slices.Contains(m.Needs, stack.Consul) }
-
-// isService says that a backend is neither Redis nor SQL.
-func isService(backend string) bool {
-	return !slices.Contains([]string{"redis", "sql", "mysql", "redlock"}, backend)
-}
-
 // plan lists the schedules of a cell.
 func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 	f, _ := fault.Named(c.Fault)
@@ -287,4 +278,36 @@ func joined(stores []api.Store, or string) string {
 // either lists stores as alternatives.
 func either(stores []api.Store) text.Text {
 	return text.Text{En: joined(stores, " or "), Zh: joined(stores, text.Of(" or ").Zh)}
+}
+
+// witnessesOf returns the committed witnesses of a cell that Options.Witness selects.
+func (l *lab) witnessesOf(c Cell) []Schedule {
+	known, _ := l.matrix.Cell(c.Mode, c.Store, c.Fault)
+	var all []Schedule
+	for _, s := range known.witnesses() {
+		if l.o.Witness(s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// guess returns how many schedules of a cell will probably be played, by the committed matrix; -1 if the matrix does
+// not have it.
+func (l *lab) guess(c Cell) int {
+	if l.o.Witness != nil {
+		return len(l.witnessesOf(c))
+	}
+	m := l.mode(c.Mode)
+	known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
+	switch {
+	case !there || l.o.Pairs && (l.o.All || len(known.Witnesses) == 0):
+		return -1
+	case !l.o.All && len(known.Witnesses) > 0:
+		return len(known.witnesses())
+	case !l.o.All && hasSession(m):
+		return min(sample, known.Tried)
+	default:
+		return known.Tried
+	}
 }

@@ -2,7 +2,6 @@ package faultlab
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"lastitem/contract/api"
@@ -12,13 +11,6 @@ import (
 	"lastitem/stack"
 	"lastitem/target"
 )
-
-// Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
-const Unclaimed api.Outcomes = "?"
-
-// Untested is what was found of a fault that was not played on a foreign service, or not at every position; see
-// [Cell].Untested.
-const Untested api.Outcomes = "?"
 
 // only returns the servers that the exploration needs; nil = all.
 func (o Options) only() []string {
@@ -153,53 +145,6 @@ func (l *lab) untried() []Cell {
 	}
 	return []Cell{{Mode: target.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
 		Untested: l.o.Serve.WhyNoRetry()}}
-}
-
-// Broken counts the broken cells.
-func (r *Result) Broken() int {
-	return len(slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return !c.broken() }))
-}
-
-// broken says whether some letter was found.
-func (c Cell) broken() bool {
-	return !slices.Contains([]api.Outcomes{"", api.Exact, Untested, api.NotApplicable}, c.Found)
-}
-
-// Untested returns the faults that were not played, or not at every position, except those of allowed.
-func (r *Result) Untested(allowed ...string) []string {
-	return slices.DeleteFunc(r.faults(Untested), func(name string) bool { return slices.Contains(allowed, name) })
-}
-
-// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
-func (r *Result) held(separator string) string {
-	if names := r.faults(api.Exact); names != nil {
-		return separator + strings.Join(names, ", ")
-	}
-	return ""
-}
-
-// faults returns the faults of which this was found.
-func (r *Result) faults(found api.Outcomes) (names []string) {
-	for _, c := range r.Cells {
-		if c.Found == found {
-			names = append(names, string(c.Fault))
-		}
-	}
-	return names
-}
-
-// ofAll returns the worst schedule of several cells.
-func ofAll(worsts []*Played, cells []Cell) *Played {
-	at := func(p *Played) int {
-		return index(cells, Cell{Mode: p.Schedule.Mode, Store: p.Schedule.Store, Fault: p.Schedule.Fault})
-	}
-	worsts = slices.DeleteFunc(worsts, func(p *Played) bool { return p == nil })
-	slices.SortStableFunc(worsts, func(a, b *Played) int { return at(a) - at(b) })
-	var all []Played
-	for _, p := range worsts {
-		all = append(all, *p)
-	}
-	return worst(all)
 }
 
 // CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil =

@@ -359,7 +359,7 @@ func worst(played []Played) *Played {
 		case Diverged, Vacuous, Failed:
 			return 1
 		default:
-			return len(letters)*len(p.Outcome) + len(letters) - strings.IndexByte(letters, p.Outcome[0])
+			return len(Letters)*len(p.Outcome) + len(Letters) - strings.IndexByte(Letters, p.Outcome[0])
 		}
 	}
 	for i := range played {
@@ -368,6 +368,20 @@ func worst(played []Played) *Played {
 		}
 	}
 	return found
+}
+
+// ofAll returns the worst schedule of several cells.
+func ofAll(worsts []*Played, cells []Cell) *Played {
+	at := func(p *Played) int {
+		return index(cells, Cell{Mode: p.Schedule.Mode, Store: p.Schedule.Store, Fault: p.Schedule.Fault})
+	}
+	worsts = slices.DeleteFunc(worsts, func(p *Played) bool { return p == nil })
+	slices.SortStableFunc(worsts, func(a, b *Played) int { return at(a) - at(b) })
+	var all []Played
+	for _, p := range worsts {
+		all = append(all, *p)
+	}
+	return worst(all)
 }
 
 func index(order []Cell, c Cell) int {

@@ -76,23 +76,3 @@ func (t *tallying) played(s Schedule) {
 
 // done counts a cell.
 func (t *tallying) done() { t.change(func() { t.now.Done++ }) }
-
-// guess returns how many schedules of a cell will probably be played, by the committed matrix; -1 if the matrix does
-// not have it.
-func (l *lab) guess(c Cell) int {
-	if l.o.Witness != nil {
-		return len(l.witnessesOf(c))
-	}
-	m := l.mode(c.Mode)
-	known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
-	switch {
-	case !there || l.o.Pairs && (l.o.All || len(known.Witnesses) == 0):
-		return -1
-	case !l.o.All && len(known.Witnesses) > 0:
-		return len(known.witnesses())
-	case !l.o.All && hasSession(m):
-		return min(sample, known.Tried)
-	default:
-		return known.Tried
-	}
-}

@@ -3,14 +3,12 @@ package faultlab
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/html"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
@@ -36,6 +34,24 @@ func TestUnclaimed(t *testing.T) {
 	} {
 		p := Played{Schedule: Schedule{Store: "sql", Fault: test.fault}, Outcome: test.outcome}
 		testkit.Is(t, unclaimed(m, p), test.want, "unclaimed(%s found at %s)", test.outcome, test.fault)
+	}
+}
+
+// A schedule that showed an unclaimed letter is kept with its story, unless every story stands elsewhere.
+func TestUnclaimedIsKept(t *testing.T) {
+	t.Parallel()
+	odd := played("SET", "O")
+	odd.Story = &Story{Lines: []Line{{Actor: "A", Text: "redis: SET stock 4"}}}
+	all := []Played{played("GET", "."), odd}
+	r, cell := &Result{}, sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, all)
+	r.add(&lab{}, cell, all)
+	if len(r.Unclaimed) != 1 || r.Unclaimed[0].Outcome != "O" {
+		t.Errorf("unclaimed are %+v, want the schedule with a story", r.Unclaimed)
+	}
+	var told Result
+	told.add(&lab{told: true}, cell, all)
+	if len(told.Unclaimed) > 0 {
+		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
 	}
 }
 
@@ -228,9 +244,11 @@ func TestLearnsFromWhatWasJudged(t *testing.T) {
 // The witness of a letter is the first schedule that shows it.
 func TestCellKeepsTheFirstWitness(t *testing.T) {
 	t.Parallel()
-	c := sum(Cell{Claim: "OL"}, []Played{played("GET", "."), played("SET", "O"), played("RPUSH", "OL")})
+	all := []Played{played("GET", "."), played("SET", "O"), played("RPUSH", "OL")}
+	c := sum(Cell{Claim: "OL"}, all)
 	want := map[string]Schedule{"O": at("SET"), "L": at("RPUSH")}
 	testkit.Same(t, c.Witnesses, want, "witnesses")
+	testkit.Is(t, len(witnesses(c, all)), 2, "schedules that are kept as witnesses")
 }
 
 // A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own
@@ -292,99 +310,7 @@ func TestClientsOutlastLocks(t *testing.T) {
 	}
 }
 
-// sheet returns the page of a lab that played two cells. One of them was broken by two schedules, of which only the
-// first has a story.
-func sheet(t *testing.T, lang string, change func(*Result)) string {
-	t.Helper()
-	story := &Story{Initial: 10, Left: 9, Ordered: 2, Lines: []Line{
-		{At: time.Millisecond, Actor: "A", Event: rig.Asked},
-		{At: 2 * time.Millisecond, Actor: "A", Text: "redis: SET lock <script>alert('t0ken-of-mine')</script>"},
-		{At: 3 * time.Millisecond, Actor: "A", Event: rig.Paused},
-		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "ok"},
-	}}
-	a, b := at("GET"), at("SET")
-	all := []Played{{Schedule: a, Outcome: "O", Story: story}, {Schedule: b, Outcome: "L"},
-		{Schedule: at("DEL"), Outcome: ".", Story: story}}
-	c := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: "O"}, all)
-	r := &Result{
-		Cells:   []Cell{c, {Mode: "safe", Store: api.SQL, Fault: api.Pause, Claim: ".", Found: ".", Tried: 3}},
-		Told:    witnesses(c, all),
-		Servers: map[string]string{"redis": "redis-server 7.0.15"}, TTL: 600 * time.Millisecond, Schedules: 6,
-		Took: time.Second,
-	}
-	if len(r.Told) != 2 {
-		t.Errorf("%d schedules are kept, want the witnesses of the two letters", len(r.Told))
-	}
-	if change != nil {
-		change(r)
-	}
-	var out strings.Builder
-	o := PageOptions{Lang: lang, Version: "abc", Command: "bin/shop lab --mode 'm&n'", Made: time.Unix(0, 0),
-		Secrets: []string{"t0ken-of-mine"}}
-	testkit.Must(t, r.WritePage(&out, o))
-	return out.String()
-}
-
-// The page tells the schedules of the broken cells, and nothing in it is loaded or run.
-func TestSheet(t *testing.T) {
-	t.Parallel()
-	for _, lang := range []string{"en", "zh"} {
-		said := sheet(t, lang, nil)
-		root, err := html.Parse(strings.NewReader(said))
-		testkit.Must(t, err)
-		lanes := map[string]int{} // texts by the class of their cell
-		for n := range root.Descendants() {
-			if n.Data == "script" || n.Data == "img" || n.Data == "iframe" {
-				t.Errorf("%s: there is a <%s>", lang, n.Data)
-			}
-			for _, a := range n.Attr {
-				if a.Key == "class" && n.Data == "td" {
-					lanes[a.Val]++
-				}
-				if a.Key == "src" || a.Key == "href" && a.Val != "data:," {
-					t.Errorf("%s: <%s %s=%q>", lang, n.Data, a.Key, a.Val)
-				}
-			}
-		}
-		if lanes["client"] != 2 || lanes["lab"] != 1 {
-			t.Errorf("%s: cells %v, want two of clients and one of the lab", lang, lanes)
-		}
-		for _, bad := range []string{"t0ken-of-mine", "<script", "http://", "https://", "%!"} {
-			if strings.Contains(said, bad) {
-				t.Errorf("%s: the page has %q", lang, bad)
-			}
-		}
-		for _, want := range []string{
-			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms",
-			"git checkout abc",
-			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!) · 3", " · 3</td>", "L, which is not claimed",
-		} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: the page has no %q:\n%s", lang, want, said)
-			}
-		}
-		if strings.Contains(said, "redis: DEL") {
-			t.Errorf("%s: the page tells a schedule that broke nothing", lang)
-		}
-	}
-}
-
-// A broken cell without stories names its schedules, and a foreign service is not called a mode.
-func TestSheetWithoutStories(t *testing.T) {
-	t.Parallel()
-	said := sheet(t, "en", func(r *Result) { r.Told = nil })
-	if !strings.Contains(said, "No story was recorded") || !strings.Contains(said, "A before redis: SET") {
-		t.Errorf("the page does not name the schedules:\n%s", said)
-	}
-	said = sheet(t, "en", func(r *Result) { r.Serve = &target.Foreign{}; r.Cells[0].Wrong = nil })
-	if !strings.Contains(said, "Fault lab: your service") || !strings.Contains(said,
-		"Of 2 faults, 1 breaks the service.") {
-		t.Errorf("the page of a foreign service:\n%s", said)
-	}
-}
-
-// A fault that was not played, or that could not strike inside a command, is a "?" with its reason in every form, and
-// no all-clear names it.
+// A fault that was not played, or that could not strike inside a command, is a "?" with its reason.
 func TestUntested(t *testing.T) {
 	t.Parallel()
 	path := func(pattern string) rig.Path {
@@ -408,19 +334,9 @@ func TestUntested(t *testing.T) {
 	if got := r.Untested(); !slices.Equal(got, []string{"threads", "retry"}) || r.Broken() != 1 {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}
-	r.Cells = slices.Delete(r.Cells, 1, 2)
-	page, said := reported(t, r)
-	raw, err := json.Marshal(r)
-	testkit.Must(t, err)
-	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(page), "text": said} {
-		for _, want := range []string{`CALL buy(?)`, "no schedule can stop inside it", "--repeat-without-key"} {
-			if !strings.Contains(has, want) {
-				t.Errorf("%s has no %q:\n%s", form, want, has)
-			}
-		}
-		if form != "json" && !strings.Contains(has, "Nothing that was played broke it: crash.") ||
-			strings.Contains(has, `banner good`) {
-			t.Errorf("%s gives an all-clear beyond crash:\n%s", form, has)
+	for i, want := range map[int]string{0: `"CALL buy(?)" runs a procedure`, 3: "--repeat-without-key"} {
+		if why := r.Cells[i].Untested.String(); !strings.Contains(why, want) {
+			t.Errorf("%s is untested because %q, want %q", r.Cells[i].Fault, why, want)
 		}
 	}
 	service.RepeatWithoutKey = true
@@ -436,36 +352,49 @@ func TestUntested(t *testing.T) {
 	}
 }
 
-// The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is
-// green only then.
-func TestUnprovenService(t *testing.T) {
+// The number of schedules in all is estimated from the cells that have begun, and from the matrix.
+func TestTallyExpects(t *testing.T) {
 	t.Parallel()
-	held, lost := played("GET", "."), Played{Schedule: at("SET"), Outcome: Failed, Why: "lost"}
-	for name, tt := range map[string]struct {
-		played       []Played
-		banner, said string
-	}{
-		"proved": {[]Played{held}, `good"><p><strong>Nothing that was played broke it: pause.<`,
-			"\nNothing that was played broke it: pause.\n"},
-		"in part": {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`,
-			"\nNothing broke it, but some schedules proved nothing.\n"},
-		"not at all": {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`,
-			"\nNo schedule could be judged.\n"},
-		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`,
-			"\nFaults that break the service"},
-	} {
-		r := &Result{Serve: &target.Foreign{}, Took: time.Second}
-		r.add(&lab{}, sum(Cell{Mode: target.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
-		if page, said := reported(t, r); !strings.Contains(page, tt.banner) || !strings.Contains(said, tt.said) {
-			t.Errorf("%s: the page has no %q, or the text no %q:\n%s\n%s", name, tt.banner, tt.said, page, said)
-		}
+	var told []Tally
+	x := tallying{tell: func(t Tally) { told = append(told, t) }}
+	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
+	x.selected([]int{10, 20, -1})
+	x.begin(10, 12)
+	x.played(s)
+	x.begin(20, 2)
+	x.done()
+	x.begin(-1, 5)
+	want := []Tally{
+		{Cells: 3, Expected: 30},
+		{Cells: 3, Expected: 12 + 20 + 12},
+		{Cells: 3, Expected: 44, Schedules: 1},
+		{Cells: 3, Expected: 12 + 2 + 7, Schedules: 1},
+		{Cells: 3, Expected: 21, Schedules: 1, Done: 1},
+		{Cells: 3, Expected: 19, Schedules: 1, Done: 1},
+	}
+	for i := range want[2:] {
+		want[i+2].Cell = Cell{Mode: "m", Store: api.SQL, Fault: api.Pause}
+	}
+	if !reflect.DeepEqual(told, want) {
+		t.Errorf("told %+v, want %+v", told, want)
 	}
 }
 
-// reported returns the page and the text on a service.
-func reported(t *testing.T, r *Result) (page, said string) {
-	t.Helper()
-	var p, s strings.Builder
-	testkit.Must(t, errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteForeign(&s, "en")))
-	return p.String(), s.String()
+// What will be played of a cell is known from the matrix: its witnesses, or all its schedules.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
+	known := Cell{Mode: "m", Store: api.SQL, Fault: api.Pause, Tried: 30, Witnesses: map[string]Schedule{"O": s}}
+	exact := Cell{Mode: "m", Store: api.SQL, Fault: api.Threads, Tried: 12}
+	l := &lab{matrix: Matrix{Cells: []Cell{known, exact}}}
+	guess := func(c Cell, o Options) int { l.o = o; return l.guess(c) }
+	for name, got := range map[string][2]int{
+		"witnesses":   {guess(known, Options{}), 1},
+		"all":         {guess(known, Options{All: true}), 30},
+		"exact":       {guess(exact, Options{}), 12},
+		"unknown":     {guess(Cell{Mode: "other"}, Options{}), -1},
+		"with a pair": {guess(exact, Options{Pairs: true}), -1},
+	} {
+		testkit.Is(t, got[0], got[1], "%s: guess()", name)
+	}
 }

@@ -43,12 +43,11 @@ var arrows = map[string][]string{
 	"loadtest/report": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
 	},
-	"faultlab": {
-		"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/report", "say/text", "stack", "target",
-	},
+	"faultlab":         {"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/text", "stack", "target"},
 	"faultlab/fault":   {"contract/api", "faultlab/rig", "judge", "say/text", "stack", "stack/wire"},
 	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire", "stack/wire/codec", "target"},
 	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire", "target"},
+	"faultlab/tell":    {"contract/api", "faultlab", "faultlab/fault", "faultlab/rig", "say/report", "say/text", "target"},
 	"faultlab/trace": {
 		"contract/api", "internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text",
 		"stack", "stack/wire", "stack/wire/codec", "target",
@@ -60,9 +59,14 @@ var arrows = map[string][]string{
 	"console":          {"contract/api", "docs"}, // it makes no run itself: cmd/shop gives it a driver
 	"console/web":      {"contract/api"},
 
+	"internal/cli": {"say/redact", "say/report", "say/text"}, // it knows nothing of shops
+
 	// The shop.
-	"internal/backend": {"internal/sqlite", "internal/store", "migrations", "say/redact", "say/text"},
-	"internal/guest":   {"internal/backend", "say/redact", "say/text", "stack"},
+	"internal/backend": {
+		"internal/sqlite", "internal/store", "internal/store/etcddb", "internal/store/redisdb", "internal/store/sqldb",
+		"migrations", "say/redact", "say/text",
+	},
+	"internal/guest": {"internal/backend", "say/redact", "say/text", "stack"},
 	"internal/handler": {
 		"contract/api", "contract/ledger", "internal/handler/events", "internal/handler/input", "internal/idempotency",
 		"internal/shop", "internal/step", "internal/stock", "judge", "say/text",
@@ -78,7 +82,8 @@ var arrows = map[string][]string{
 	},
 	"internal/shop": {
 		"contract/ledger", "internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
-		"internal/step", "internal/stock", "internal/store",
+		"internal/step", "internal/stock", "internal/store", "internal/store/etcddb", "internal/store/redisdb",
+		"internal/store/sqldb",
 	},
 	"internal/shop/kafka": {"contract/ledger", "internal/idempotency", "internal/step", "internal/stock"},
 	"internal/sqlite":     {},
@@ -86,12 +91,15 @@ var arrows = map[string][]string{
 	"internal/stock": {
 		"contract/api", "contract/ledger", "docs", "internal/idempotency", "internal/lock", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
-		"say/text",
+		"internal/store/etcddb", "internal/store/redisdb", "internal/store/sqldb", "say/text",
 	},
-	"internal/stock/pages": {"contract/api", "docs", "internal/stock", "say/text"},
-	"internal/store":       {"contract/ledger", "internal/idempotency", "internal/redisbatch", "internal/sqlite"},
-	"migrations":           {},
-	"docs":                 {"contract/api", "internal/stock", "internal/stock/pages", "say/report", "say/text"},
+	"internal/stock/pages":   {"contract/api", "docs", "internal/stock", "say/text"},
+	"internal/store":         {"contract/ledger"}, // the ground of the three databases, none of which knows another
+	"internal/store/etcddb":  {"contract/ledger", "internal/store"},
+	"internal/store/redisdb": {"contract/ledger", "internal/idempotency", "internal/redisbatch", "internal/store"},
+	"internal/store/sqldb":   {"contract/ledger", "internal/idempotency", "internal/sqlite", "internal/store"},
+	"migrations":             {},
+	"docs":                   {"contract/api", "internal/stock", "internal/stock/pages", "say/report", "say/text"},
 
 	// The kinds of locks. None of them imports another.
 	"internal/lock":          {"internal/step"},
@@ -120,6 +128,10 @@ var arrows = map[string][]string{
 		"contract/ledger", "internal/idempotency", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",
 	},
+	"testkit/storetest": {"contract/ledger", "internal/store"},
+	"testkit/reservationtest": {
+		"contract/api", "contract/ledger", "internal/handler", "internal/idempotency", "internal/store", "judge",
+	},
 	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/keeper"},
 }
 
@@ -127,12 +139,13 @@ var arrows = map[string][]string{
 var never = map[string][]string{"cmd/shop": {"faultlab/rig"}}
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
-// that open a store, its rows, the judge with its vocabulary, and the proxies that delay answers.
+// that open a store, its rows, the judge with its vocabulary, the proxies that delay answers, and the client's side.
 var (
 	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
-		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/resulttest"}
+		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/storetest", "testkit/resulttest",
+		"testkit/reservationtest"}
 	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "contract/ledger",
-		"stack/wire", "stack/wire/codec"}
+		"stack/wire", "stack/wire/codec", "target"}
 )
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.
@@ -404,6 +417,12 @@ func TestArrowsCatch(t *testing.T) {
 			"must not import go.etcd.io"},
 		"handler imports store": {"internal/handler/x.go", `import _ "lastitem/internal/store"`,
 			"must not import internal/store"},
+		"handler imports a database": {"internal/handler/x.go", `import _ "lastitem/internal/store/redisdb"`,
+			"must not import internal/store/redisdb"},
+		"redisdb imports sqldb": {"internal/store/redisdb/x.go", `import _ "lastitem/internal/store/sqldb"`,
+			"must not import internal/store/sqldb"},
+		"store imports a client": {"internal/store/x.go", `import _ "github.com/redis/go-redis/v9"`,
+			"must not import github.com/redis"},
 		"target imports the lab": {"target/x.go", `import _ "lastitem/faultlab/rig"`, "must not import faultlab/rig"},
 		"cmd imports a lane":     {"cmd/shop/x.go", `import _ "lastitem/faultlab/rig"`, "must not import faultlab/rig"},
 		"a new package":          {"internal/utils/x.go", `import _ "fmt"`, "add it"},
@@ -423,13 +442,13 @@ func TestArrowsCatch(t *testing.T) {
 			`redis.NewClient(nil)`, "must not dial: redis.NewClient"},
 		"cmd dials by alias": {"cmd/shop/x.go", `import r "github.com/redis/go-redis/v9"; var _ = r.NewUniversalClient`,
 			"must not dial: r.NewUniversalClient"},
-		"store opens gorm": {"internal/store/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`,
+		"sqldb opens gorm": {"internal/store/sqldb/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`,
 			"must not dial: gorm.Open"},
 		"stack opens sql": {"stack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`,
 			"must not dial: sql.Open"},
 		"backend opens sql": {"internal/backend/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
-		"a test opens sql":  {"internal/store/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
-		"os.Open is not sql.Open": {"internal/store/x.go", `import ("database/sql"; "os"); var _ sql.DB; var _, _ = ` +
+		"a test opens sql":  {"internal/store/sqldb/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
+		"os.Open is not sql.Open": {"internal/store/sqldb/x.go", `import ("database/sql"; "os"); var _ sql.DB; var _, _ = ` +
 			`os.Open("")`, ""},
 	}
 	for name, tt := range tests {

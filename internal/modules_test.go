@@ -11,7 +11,8 @@ import (
 // modules says which third-party modules each package may import. Every test may also import what the line inTests
 // lists: comparisons, and the clients with which tests look at servers directly.
 var modules = map[string][]string{
-	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cmd/shop":     {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"internal/cli": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
 	// listings for everybody else
@@ -44,15 +45,14 @@ var modules = map[string][]string{
 	"internal/redisbatch": {"github.com/redis/go-redis/v9"},
 	"internal/shop":       {"github.com/google/uuid", "github.com/twmb/franz-go"},
 	// the only one that knows the driver
-	"internal/sqlite": {"gorm.io/gorm", "modernc.org/sqlite"},
-	"internal/stock":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
-	"internal/store": {
-		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
-		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
-	},
-	"faultlab/trace":   {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
-	"stack/wire":       {"golang.org/x/sys"},
-	"stack/wire/codec": {"go.etcd.io/etcd/api/v3", "golang.org/x/net"},
+	"internal/sqlite":        {"gorm.io/gorm", "modernc.org/sqlite"},
+	"internal/stock":         {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
+	"internal/store/etcddb":  {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc"},
+	"internal/store/redisdb": {"github.com/redis/go-redis/v9"},
+	"internal/store/sqldb":   {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
+	"faultlab/trace":         {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
+	"stack/wire":             {"golang.org/x/sys"},
+	"stack/wire/codec":       {"go.etcd.io/etcd/api/v3", "golang.org/x/net"},
 
 	// A package that imports the contract of locks, internal/lock, does not get a client with it.
 	"internal/lock/coord": {
@@ -73,8 +73,10 @@ var modules = map[string][]string{
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
-	"testkit":           {"github.com/google/go-cmp"},
-	"testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
+	"testkit":                 {"github.com/google/go-cmp"},
+	"testkit/storetest":       {"github.com/google/go-cmp"},
+	"testkit/reservationtest": {"github.com/google/uuid"},
+	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
 	"testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",

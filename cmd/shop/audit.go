@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/target"
@@ -22,7 +23,7 @@ import (
 type auditFlags struct {
 	url, token, lang, store string
 	product                 int64
-	output                  output
+	output                  cli.Output
 }
 
 // auditReport is what 'shop audit -o json' prints; GET /products/{id}/audit answers it without the reservations.
@@ -48,52 +49,52 @@ vacuous (nothing was sold); without a shop at the address it ends with 1, as eve
 was sold does not count if the product was sold from another.`).In(lang),
 		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out " +
 			"audit.json",
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"token", &f.token, nil, text.Of("admin token, if reads are protected (default $%s)").With(envToken)},
 		{"product", &f.product, int64(101), text.Of("product id")},
 		{"store", &f.store, nil, text.Of("judge one store only: redis, sql or etcd (default all)")},
-	}.add(set, lang)
-	f.output.add(cmd, lang, formText, formJSON)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	f.output.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
 // runAudit fetches, judges and prints; the verdict becomes the exit code.
 func runAudit(cmd *cobra.Command, f *auditFlags) error {
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	store := api.Store(f.store)
 	if f.store != "" && !slices.Contains(api.Stores, store) {
-		return usage(text.Of("--store must be redis, sql or etcd, not %q"), f.store)
+		return cli.Usage(text.Of("--store must be redis, sql or etcd, not %q"), f.store)
 	}
 	if f.product < 1 {
-		return usage(text.Of("--product %d: want a number from 1"), f.product)
+		return cli.Usage(text.Of("--product %d: want a number from 1"), f.product)
 	}
 	control, err := target.NewShop(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	defer control.Close()
 	reports, err := judgeRunning(cmd.Context(), control, f.product, store, f.lang)
 	if cmd.Context().Err() != nil {
-		return &exitError{code: exitInterrupted}
+		return &cli.Error{Code: cli.ExitInterrupted}
 	}
 	var silent net.Error
 	if errors.As(err, &silent) { // no shop is there, as for any other command: not one whose data are missing
 		return err
 	}
 	if err != nil {
-		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", judge.Inconclusive, err)}
+		return &cli.Error{Code: exitInconclusive, Err: fmt.Errorf("%s: %w", judge.Inconclusive, err)}
 	}
 	out := auditReport{ProductID: f.product, Verdict: judge.Overall(reports), Reports: reports}
-	if err := f.output.write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
+	if err := f.output.Write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
 		return err
 	}
-	return endWith(exitFor(out.Verdict))
+	return cli.EndWith(exitFor(out.Verdict))
 }
 
 // judgeRunning judges one store of a product that may be being sold, or all of them.
@@ -133,8 +134,8 @@ func withReservations(ctx context.Context, control *target.Shop, r judge.Report)
 
 // write prints the reports: as JSON, or a paragraph each.
 func (a auditReport) write(w io.Writer, form, lang string) error {
-	if form == formJSON {
-		return writeIndented(w, a)
+	if form == cli.JSON {
+		return cli.WriteJSON(w, a)
 	}
 	for _, r := range a.Reports {
 		if _, err := io.WriteString(w, r.Text(lang)); err != nil {
@@ -148,9 +149,9 @@ func (a auditReport) write(w io.Writer, form, lang string) error {
 func exitFor(v judge.Verdict) int {
 	switch v {
 	case judge.Exact:
-		return exitOK
+		return cli.ExitOK
 	case judge.Inconclusive, judge.Vacuous:
 		return exitInconclusive
 	}
-	return exitFailed
+	return cli.ExitFailed
 }

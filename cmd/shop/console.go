@@ -18,6 +18,8 @@ import (
 	manual "lastitem/docs"
 	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
+	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
@@ -43,19 +45,19 @@ proxies of a private stack is left out. Behind a proxy under another name than l
 name with --host.`).In(lang),
 		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 " +
 			"--replica http://10.0.0.12:8080",
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"listen", &f.listen, "127.0.0.1:8090", text.Of("address to listen on")},
 		{"url", &f.url, nil, text.Of("the stack's balancer, which gets the load")},
 		{"replica", &f.replicas, nil, text.Of("a replica, as http://host:port; once for each, in their " +
 			"order")},
-		{"host", (*list)(&f.hosts), nil, text.Of("host names under which browsers reach the console, " +
+		{"host", (*cli.List)(&f.hosts), nil, text.Of("host names under which browsers reach the console, " +
 			"comma-separated, as SHOP_HOSTS has them; * = any")},
-	}.add(set, lang)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
@@ -84,16 +86,16 @@ func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
 func (f consoleFlags) driver(token string) (*playDriver, error) {
 	switch {
 	case token == "":
-		return nil, usage(text.Of("%s is not set: the console wants the stack's admin token"), envToken)
+		return nil, cli.Usage(text.Of("%s is not set: the console wants the stack's admin token"), envToken)
 	case len(f.replicas) == 0:
-		return nil, usage(text.Of("--replica: name each replica of the stack"))
+		return nil, cli.Usage(text.Of("--replica: name each replica of the stack"))
 	}
 	if _, err := plainURL("url", f.url); err != nil {
 		return nil, err
 	}
 	for _, host := range strings.Fields(strings.Join(f.hosts, " ")) {
 		if host != "*" && strings.ContainsAny(host, ":/*") {
-			return nil, usage(text.Of("--host %s: want a name without a port, or *"), host)
+			return nil, cli.Usage(text.Of("--host %s: want a name without a port, or *"), host)
 		}
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
@@ -114,7 +116,7 @@ func plainURL(flag, value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
 		u.User != nil {
-		return nil, usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
+		return nil, cli.Usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
 	}
 	return u, nil
 }
@@ -139,8 +141,8 @@ func newConsole(d *playDriver, say func(format string, args ...any), hosts []str
 
 // matrixPage is the body of GET /console/api/matrix.
 type matrixPage struct {
-	Hazards []faultlab.Hazard `json:"hazards"`
-	Cells   []faultlab.Cell   `json:"cells"`
+	Hazards []tell.Hazard   `json:"hazards"`
+	Cells   []faultlab.Cell `json:"cells"`
 }
 
 // witnessPage is the body of GET /console/api/witness: the cell and, where something broke it, the schedule with its
@@ -148,7 +150,7 @@ type matrixPage struct {
 type witnessPage struct {
 	Cell     faultlab.Cell      `json:"cell"`
 	Schedule *faultlab.Schedule `json:"schedule,omitempty"`
-	Tale     *faultlab.Tale     `json:"tale,omitempty"`
+	Tale     *tell.Tale         `json:"tale,omitempty"`
 }
 
 // consoleFacts are the committed findings of the fault lab, and the documentation.
@@ -157,7 +159,7 @@ func consoleFacts() (console.Facts, error) {
 	if err != nil {
 		return console.Facts{}, err
 	}
-	tales, err := faultlab.Tales()
+	tales, err := tell.Tales()
 	if err != nil {
 		return console.Facts{}, err
 	}
@@ -165,11 +167,11 @@ func consoleFacts() (console.Facts, error) {
 	if err != nil {
 		return console.Facts{}, err
 	}
-	byName := map[string]*faultlab.Tale{}
+	byName := map[string]*tell.Tale{}
 	for i, t := range tales {
 		byName[t.Schedule] = &tales[i]
 	}
-	page := matrixPage{Hazards: faultlab.Hazards()}
+	page := matrixPage{Hazards: tell.Hazards()}
 	for _, c := range matrix.Cells {
 		c.Witnesses = nil // one by one, with their stories
 		page.Cells = append(page.Cells, c)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/cli"
 	"lastitem/internal/guest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/plan"
@@ -34,7 +35,7 @@ type demoFlags struct {
 	stock         int64
 	rtt           time.Duration
 
-	output         output
+	output         cli.Output
 	lang           string
 	quiet, noColor bool
 
@@ -82,8 +83,8 @@ stdout.`).In(lang),
   shop demo --mode 'setnx*,mutex' --rtt 1ms
   shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
   shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, &f) }),
 	}
 	f.add(cmd)
 	return cmd
@@ -93,37 +94,37 @@ stdout.`).In(lang),
 func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.set = set
-	flags{
+	cli.Flags{
 		{"mode", &f.mode, "all", modeHelp},
 		{"strict", &f.strict, nil, text.Of("fail if a mode is not available here, before anything is run")},
-	}.under(set, f.lang, text.Of("Modes"))
-	section(set, text.Of("Stack").In(f.lang), func() {
-		flags{
+	}.Under(set, f.lang, text.Of("Modes"))
+	cli.Section(set, text.Of("Stack").In(f.lang), func() {
+		cli.Flags{
 			{"replicas", &f.replicas, 3, text.Of("replicas to start; with --url: how many are behind it")},
 			{"backend", &f.backend, stack.Auto, backendHelp},
-		}.add(set, f.lang)
+		}.Add(set, f.lang)
 		addRTT(set, f.lang, &f.rtt)
 		addOwn(set, f.lang, &f.own)
 	})
-	flags{
+	cli.Flags{
 		{"url", &f.url, nil, text.Of("a running stack to use instead of starting one")},
 		{"token", &f.token, nil, tokenHelp},
-	}.under(set, f.lang, text.Of("Running stack"))
-	flags{
+	}.Under(set, f.lang, text.Of("Running stack"))
+	cli.Flags{
 		{"vus", &f.vus, nil, text.Of("clients, instead of the demo's 40")},
 		{"requests", &f.requests, nil, text.Of("requests in all, instead of half as many again as there is stock, " +
 			"and at least one of each client")},
 		{"stock", &f.stock, nil, text.Of("stock at the start, instead of the demo's 500")},
-	}.under(set, f.lang, text.Of("Load"))
-	section(set, text.Of("Output").In(f.lang), func() {
-		f.output.usual = "out/demo.json"
-		f.output.add(cmd, f.lang, comparisonForms...)
-		f.output.addBesides(cmd, formHTML, formMarkdown)
-		addLang(set, &f.lang)
-		flags{
+	}.Under(set, f.lang, text.Of("Load"))
+	cli.Section(set, text.Of("Output").In(f.lang), func() {
+		f.output.Usual = "out/demo.json"
+		f.output.Add(cmd, f.lang, comparisonForms...)
+		f.output.AddBesides(cmd, cli.HTML, cli.Markdown)
+		cli.AddLang(set, &f.lang)
+		cli.Flags{
 			{"quiet|q", &f.quiet, nil, quietHelp},
 			{"no-color", &f.noColor, nil, noColorHelp},
-		}.add(set, f.lang)
+		}.Add(set, f.lang)
 	})
 	for _, own := range append([]string{"backend"}, ownFlags...) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)
@@ -135,8 +136,8 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.lang = f.output.language(cmd, f.lang)
-	notes := f.output.notes(cmd) // the choice of servers belongs to the result
+	f.lang = f.output.Language(cmd, f.lang)
+	notes := f.output.Notes(cmd) // the choice of servers belongs to the result
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
@@ -171,12 +172,12 @@ func (f *demoFlags) check() error {
 		return err
 	}
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
-		return usage(replicasRange, f.replicas, maxReplicas)
+		return cli.Usage(replicasRange, f.replicas, maxReplicas)
 	}
 	p := demoPlan()
 	f.override(&p)
 	if err := p.Validate(); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	return nil
 }
@@ -219,17 +220,17 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 	}
 	c.Command = again("demo", f.set)
 	decide(&c, "demo", f.set)
-	if f.output.text() {
+	if f.output.Text() {
 		fmt.Fprintln(cmd.OutOrStdout()) // below the notes
 	}
 	write := func(w io.Writer, form string) error {
-		if form == formText {
+		if form == cli.Text {
 			return report.WriteTable(w, c, report.StyleFor(w, f.lang, f.noColor))
 		}
 		return writeComparison(w, form, f.lang, c, secretsIn(f.set, s.token))
 	}
-	if err := f.output.write(cmd, write); err != nil {
+	if err := f.output.Write(cmd, write); err != nil {
 		return err
 	}
-	return endWith(c.ExitCode())
+	return cli.EndWith(c.ExitCode())
 }

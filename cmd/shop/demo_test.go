@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
@@ -32,8 +33,8 @@ func TestDemoGivenURL(t *testing.T) {
 	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1",
 		"--mode", "noop,unsafe,lua-lock",
 		"--vus", "4", "--stock", "20", "--out", file)
-	if code != exitOK {
-		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
+	if code != cli.ExitOK {
+		t.Errorf("exit code %d, want %d\n%s%s", code, cli.ExitOK, out, errOut)
 	}
 	for _, want := range []string{"as given", "confirmed: 2 of 2 claims on one replica", "baseline: noop",
 		"unit 1 was sold 30 times", "json: " + file} {
@@ -75,9 +76,9 @@ func TestDemoInsists(t *testing.T) {
 				return
 			}
 			unsafe, exact := c.Summaries[0], c.Summaries[1]
-			if code != exitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
+			if code != cli.ExitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
 				t.Errorf("%s: exit code %d, tries of %s %d, of %s %d, want %d, %d and 0",
-					tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, exitFailed, tt.tries)
+					tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, cli.ExitFailed, tt.tries)
 			}
 		})
 	}
@@ -97,8 +98,8 @@ func TestDemoAll(t *testing.T) {
 	}
 	for want, args := range tests {
 		code, out, errOut := commandLine(t.Context(), newDemo("en"), append(args, "--strict", "--out", "")...)
-		if code != exitFailed || !strings.Contains(errOut, want) {
-			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
+		if code != cli.ExitFailed || !strings.Contains(errOut, want) {
+			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, cli.ExitFailed, want, out)
 		}
 	}
 }
@@ -128,9 +129,9 @@ func TestMakeDemo(t *testing.T) {
 
 func TestClosedKeepsTheCode(t *testing.T) {
 	stuck := errors.New("process did not end")
-	got := closed(&exitError{code: exitInconclusive}, stuck)
-	var e *exitError
-	if !errors.As(got, &e) || e.code != exitInconclusive || !errors.Is(e.err, stuck) {
+	got := closed(&cli.Error{Code: exitInconclusive}, stuck)
+	var e *cli.Error
+	if !errors.As(got, &e) || e.Code != exitInconclusive || !errors.Is(e.Err, stuck) {
 		t.Errorf("closed(code 3, %v) = %v, want both", stuck, got)
 	}
 	if got := closed(nil, nil); got != nil {

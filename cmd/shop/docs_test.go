@@ -18,6 +18,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/docs"
 	"lastitem/faultlab/stepper"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 	"lastitem/stack"
@@ -76,11 +77,11 @@ func TestDocsNameCommands(t *testing.T) {
 func TestModesWritten(t *testing.T) {
 	t.Parallel()
 	code, table, errOut := commandLine(t.Context(), newModes("en"), "-o", "markdown", "--lang", "zh")
-	if code != exitOK || table != pages.Table("zh") {
+	if code != cli.ExitOK || table != pages.Table("zh") {
 		t.Errorf("shop modes -o markdown: exit %d, %s: %s", code, errOut, table)
 	}
 	dir := t.TempDir()
-	if code, _, errOut := commandLine(t.Context(), newModes("en"), "--docs", dir); code != exitOK {
+	if code, _, errOut := commandLine(t.Context(), newModes("en"), "--docs", dir); code != cli.ExitOK {
 		t.Fatalf("shop modes --docs: exit %d: %s", code, errOut)
 	}
 	written, err := filepath.Glob(filepath.Join(dir, "modes", "*.md"))
@@ -195,7 +196,7 @@ func TestTeach(t *testing.T) {
 		}
 		ran++
 		out, errOut, code := shopSays(t, shop, strings.Fields(command)...)
-		if want := strings.Trim(row[3], "`"); code != exitOK || !strings.Contains(out, want) {
+		if want := strings.Trim(row[3], "`"); code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d, want %q in\n%s%s", command, code, want, out, errOut)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"lastitem/internal/cli"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -53,7 +54,7 @@ func TestTwoWritersOfGalera(t *testing.T) {
 	} {
 		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append([]string{"--url", balancer.URL, "--token",
 			token, "--mode", modes, "--store", "sql"}, strings.Fields(plan)...)...)
-		if t.Log(out); code != exitOK || strings.Count(out, "exact ✓") != strings.Count(modes, ",")+1 {
+		if t.Log(out); code != cli.ExitOK || strings.Count(out, "exact ✓") != strings.Count(modes, ",")+1 {
 			t.Errorf("%s: exit code %d, want 0, and each seen to be exact:\n%s", modes, code, errOut)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/guest"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
@@ -139,7 +140,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	text, err := json.Marshal(g)
 	testkit.Must(t, err)
 	t.Setenv(guest.Env, string(text))
-	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
+	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != cli.ExitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
 	}
 	u.wantHolds(g.Prefix, 0)
@@ -219,8 +220,8 @@ func TestGuestRefuses(t *testing.T) {
 		"ZooKeeper address":                        {ZooKeeper: "http://127.0.0.1:2181"},
 	} {
 		_, err := newGuest(t.Context(), own)
-		var e *exitError
-		if !errors.As(err, &e) || e.code != exitUsage || !strings.Contains(err.Error(), want) {
+		var e *cli.Error
+		if !errors.As(err, &e) || e.Code != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error with %q", own, err, want)
 		}
 	}
@@ -230,8 +231,8 @@ func TestGuestRefuses(t *testing.T) {
 		"zookeeper": {ZooKeeper: "x"},
 		"etcd":      {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
 	} {
-		var e *exitError
-		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage ||
+		var e *cli.Error
+		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.Code != cli.ExitUsage ||
 			!strings.HasPrefix(err.Error(), "--"+backend+": ") {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -25,8 +26,8 @@ func newKeeper() *cobra.Command {
 		Use:    "keeper",
 		Short:  "Own the processes of a local stack (started by other commands)",
 		Hidden: true,
-		Args:   arguments(0, 0),
-		RunE: run(func(*cobra.Command, []string) error {
+		Args:   cli.Arguments(0, 0),
+		RunE: cli.Run(func(*cobra.Command, []string) error {
 			return keeper.Run(os.Stdin, os.Stdout)
 		}),
 	}
@@ -58,8 +59,8 @@ func embedded(name, what, where string,
 	start func(listen string) (addr string, end func(), err error)) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use: name, Short: "Serve an embedded " + what + " until interrupted", Hidden: true, Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		Use: name, Short: "Serve an embedded " + what + " until interrupted", Hidden: true, Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			addr, end, err := start(listen)
 			if err != nil {
 				return err
@@ -83,10 +84,10 @@ func newBalance() *cobra.Command {
 		Use:    "balance",
 		Short:  "Send HTTP requests to several replicas in turn until interrupted",
 		Hidden: true,
-		Args:   arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		Args:   cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			if len(targets) == 0 {
-				return usage(text.Of("--to names no replica"))
+				return cli.Usage(text.Of("--to names no replica"))
 			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -157,11 +158,11 @@ func newProbe() *cobra.Command {
 		Use:    "probe URL",
 		Short:  "Exit 0 when URL answers 200",
 		Hidden: true,
-		Args:   arguments(1, 1),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		Args:   cli.Arguments(1, 1),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, args[0], nil)
 			if err != nil {
-				return misuse(err)
+				return cli.Misuse(err)
 			}
 			resp, err := (&http.Client{Timeout: 3 * time.Second}).Do(req)
 			if err != nil {

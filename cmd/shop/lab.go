@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab"
+	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -60,8 +62,8 @@ could be judged.`).In(lang),
 			"\\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE " +
 			"orders:{{product}} 0 -1'",
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, &f) }),
 	}
 	f.add(cmd)
 	return cmd
@@ -70,7 +72,7 @@ could be judged.`).In(lang),
 // runLab does what the flags ask for: pages, random schedules, stories, a replay, or the exploration of cells or of a
 // service.
 func runLab(cmd *cobra.Command, f *labFlags) error {
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	if f.docs != "" {
 		return writeMatrixPages(f.docs)
 	}
@@ -84,7 +86,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	if service != nil && !cmd.Flags().Changed("lanes") {
 		f.lanes = defaultForeignLanes
 	}
-	line := faultlab.NewStatusLine(cmd.ErrOrStderr(), f.lang)
+	line := tell.NewStatusLine(cmd.ErrOrStderr(), f.lang)
 	defer line.Clear()
 	o, err := f.options(line)
 	if err != nil {
@@ -111,9 +113,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 }
 
 // exploreModes tries the selected cells of our own modes and reports; the error carries the exit code.
-func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if err := faultlab.CheckCells(modesHere(), o); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	line.Clear()
@@ -135,13 +137,13 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 func asClaimed(res *faultlab.Result) error {
 	switch wrong := res.Wrong(); {
 	case res.Judged == 0:
-		return ended(exitInconclusive, text.Of("none of %d [cell|cells] could be judged"), len(res.Cells))
+		return cli.Ended(exitInconclusive, text.Of("none of %d [cell|cells] could be judged"), len(res.Cells))
 	case len(wrong) > 0:
-		return ended(exitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be:\n  %[3]s"),
+		return cli.Ended(cli.ExitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be:\n  %[3]s"),
 			len(wrong), len(res.Cells), strings.Join(wrong, "\n  "))
 	}
 	if undecided := res.Undecided(); len(undecided) > 0 {
-		return ended(exitInconclusive, text.Of("of %[2]d [cell|cells], %[1]d could not be decided on this machine:\n  %[3]s"),
+		return cli.Ended(exitInconclusive, text.Of("of %[2]d [cell|cells], %[1]d could not be decided on this machine:\n  %[3]s"),
 			len(undecided), len(res.Cells), strings.Join(undecided, "\n  "))
 	}
 	return nil
@@ -153,7 +155,7 @@ func writeMatrixPages(dir string) error {
 	if err != nil {
 		return err
 	}
-	return matrix.WritePages(dir, modesHere())
+	return tell.WriteMatrix(matrix, dir, modesHere())
 }
 
 // interrupted prints the cells that were through when the user stopped the lab; cause is the error that it ended with.
@@ -166,12 +168,12 @@ func (f *labFlags) interrupted(cmd *cobra.Command, res *faultlab.Result, cause e
 
 // print writes the result: as text the report, and the worst schedule of a single cell as a story.
 func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
-	return f.output.write(cmd, func(w io.Writer, form string) error {
+	return f.output.Write(cmd, func(w io.Writer, form string) error {
 		switch form {
-		case formJSON:
-			return writeIndented(w, res)
-		case formHTML:
-			return res.WritePage(w, faultlab.PageOptions{
+		case cli.JSON:
+			return cli.WriteJSON(w, res)
+		case cli.HTML:
+			return tell.Page(w, res, tell.PageOptions{
 				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(),
 				Secrets: secretsIn(cmd.Flags()),
 			})
@@ -187,14 +189,11 @@ func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 		told = []faultlab.Played{*res.Worst}
 	}
 	for _, p := range told {
-		if err := p.Write(w, f.lang); err != nil {
+		if err := tell.Story(w, p, f.lang); err != nil {
 			return err
 		}
 	}
-	if res.Serve != nil {
-		return res.WriteForeign(w, f.lang)
-	}
-	return res.Write(w, f.lang)
+	return tell.Report(w, res, f.lang)
 }
 
 // labExtras are the services that the modes need and that are installed; nil modes are all.

@@ -14,6 +14,8 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 )
@@ -26,7 +28,7 @@ type labFlags struct {
 	lang, ttl                   string
 	expiry                      string
 	lanes, times                int
-	output                      output
+	output                      cli.Output
 	random                      randomFlags
 	serve                       foreignFlags
 }
@@ -34,25 +36,25 @@ type labFlags struct {
 // add declares the flags.
 func (f *labFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	section(set, text.Of("Cells").In(f.lang), func() { f.addCells(set) })
-	section(set, text.Of("Schedules").In(f.lang), func() { f.addSchedules(set) })
-	section(set, text.Of("Random schedules").In(f.lang), func() { f.random.add(set, f.lang) })
-	section(set, text.Of("Output").In(f.lang), func() {
-		flags{
+	cli.Section(set, text.Of("Cells").In(f.lang), func() { f.addCells(set) })
+	cli.Section(set, text.Of("Schedules").In(f.lang), func() { f.addSchedules(set) })
+	cli.Section(set, text.Of("Random schedules").In(f.lang), func() { f.random.add(set, f.lang) })
+	cli.Section(set, text.Of("Output").In(f.lang), func() {
+		cli.Flags{
 			{"stories", &f.stories, nil, text.Of("text: tell every schedule")},
-		}.add(set, f.lang)
-		f.output.add(cmd, f.lang, formText, formJSON, formHTML)
-		f.output.addBesides(cmd, formHTML)
-		addLang(set, &f.lang)
-		flags{
+		}.Add(set, f.lang)
+		f.output.Add(cmd, f.lang, cli.Text, cli.JSON, cli.HTML)
+		f.output.AddBesides(cmd, cli.HTML)
+		cli.AddLang(set, &f.lang)
+		cli.Flags{
 			{"update", &f.update, nil, text.Of("merge the findings into this matrix.json; with --all")},
 			{"tell", &f.tell, nil, text.Of("record the stories of committed witnesses that this directory " +
-				"(faultlab/stories) lacks; nothing else is played")},
+				"(faultlab/tell/stories) lacks; nothing else is played")},
 			{"docs", &f.docs, nil, text.Of("write matrix.md in both languages into this directory, from the " +
 				"committed matrix; nothing is played")},
-		}.add(set, f.lang)
+		}.Add(set, f.lang)
 	})
-	section(set, text.Of("Your own service").In(f.lang), func() { f.serve.register(set, f.lang) })
+	cli.Section(set, text.Of("Your own service").In(f.lang), func() { f.serve.register(set, f.lang) })
 	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
 	for _, other := range []string{"replay", "update", "docs", "tell", "all", "pairs", "stories"} {
 		cmd.MarkFlagsMutuallyExclusive("random", other)
@@ -65,19 +67,19 @@ func (f *labFlags) add(cmd *cobra.Command) {
 
 // addCells declares which cells are played.
 func (f *labFlags) addCells(set *pflag.FlagSet) {
-	flags{
-		{"mode", (*list)(&f.modes), nil, text.Of("modes, comma-separated (default all)")},
-		{"store", (*list)(&f.stores), nil, text.Of("where the count lives: redis, sql, etcd (default all)")},
-		{"fault", (*list)(&f.faults), nil, text.Of("faults, comma-separated (default threads to expiry, about " +
+	cli.Flags{
+		{"mode", (*cli.List)(&f.modes), nil, text.Of("modes, comma-separated (default all)")},
+		{"store", (*cli.List)(&f.stores), nil, text.Of("where the count lives: redis, sql, etcd (default all)")},
+		{"fault", (*cli.List)(&f.faults), nil, text.Of("faults, comma-separated (default threads to expiry, about " +
 			"which the modes make claims): %s").With(strings.Join(faultNames(), ", "))},
 		{"beyond", &f.beyond, nil, text.Of("play the hazards about which the modes make no claims, instead of " +
 			"the others")},
-	}.add(set, f.lang)
+	}.Add(set, f.lang)
 }
 
 // addSchedules declares which schedules are played, and how.
 func (f *labFlags) addSchedules(set *pflag.FlagSet) {
-	flags{
+	cli.Flags{
 		{"all", &f.all, nil, text.Of("play every schedule")},
 		{"pairs", &f.pairs, nil, text.Of("also hold the rival at each of its commands: two preemptions; takes " +
 			"long")},
@@ -89,7 +91,7 @@ func (f *labFlags) addSchedules(set *pflag.FlagSet) {
 		{"ttl", &f.ttl, faultlab.DefaultTTL.String(), text.Of("TTL of the locks where they shall expire")},
 		{"expiry", &f.expiry, string(faultlab.Awaited), text.Of("how the locks of a stopped or killed holder expire: " +
 			"awaited, or forced at the servers")},
-	}.add(set, f.lang)
+	}.Add(set, f.lang)
 }
 
 func faultNames() []string {
@@ -101,9 +103,9 @@ func faultNames() []string {
 }
 
 // options checks the flags.
-func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) {
+func (f *labFlags) options(line *tell.StatusLine) (faultlab.Options, error) {
 	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories,
-		Tell: f.output.gives(formHTML)}
+		Tell: f.output.Gives(cli.HTML)}
 	if err := f.selectCells(&o); err != nil {
 		return o, err
 	}
@@ -112,18 +114,14 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 	}
 	ttl, err := time.ParseDuration(f.ttl)
 	if err != nil || ttl < 100*time.Millisecond || ttl > time.Minute {
-		return o, usage(text.Of("--ttl %q: want 100ms to 1m"), f.ttl)
+		return o, cli.Usage(text.Of("--ttl %q: want 100ms to 1m"), f.ttl)
 	}
 	o.TTL, o.Learn, o.Expiry = ttl, f.update != "", faultlab.Expiry(f.expiry)
 	o.Log = func(format string, args ...any) { fmt.Fprintf(line, format+"\n", args...) }
 	o.Binary, err = os.Executable()
 	o.Tally = line.Tally
 	o.Progress = func(c faultlab.Cell) {
-		said := c.Line(f.lang)
-		if f.serve.f.Serve != "" {
-			said = c.ForeignLine(f.lang)
-		}
-		_, _ = io.WriteString(line, said)
+		_, _ = io.WriteString(line, tell.Line(c, f.lang))
 	}
 	return o, err
 }
@@ -132,24 +130,24 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 func (f *labFlags) selectCells(o *faultlab.Options) error {
 	for _, name := range f.modes {
 		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
-			return usage(text.Of("--mode %q: no such mode; 'shop modes' lists them"), name)
+			return cli.Usage(text.Of("--mode %q: no such mode; 'shop modes' lists them"), name)
 		}
 	}
 	for _, name := range f.stores {
 		if !slices.Contains(api.Stores, api.Store(name)) {
-			return usage(text.Of("--store %q: want redis, sql or etcd"), name)
+			return cli.Usage(text.Of("--store %q: want redis, sql or etcd"), name)
 		}
 		o.Stores = append(o.Stores, api.Store(name))
 	}
 	for _, name := range f.faults {
 		if _, ok := fault.Named(api.Hazard(name)); !ok {
-			return usage(text.Of("--fault %q: want one of %s"), name, strings.Join(faultNames(), ", "))
+			return cli.Usage(text.Of("--fault %q: want one of %s"), name, strings.Join(faultNames(), ", "))
 		}
 		o.Faults = append(o.Faults, api.Hazard(name))
 	}
 	if f.beyond {
 		if o.Faults != nil {
-			return usage(text.Of("--beyond and --fault exclude each other"))
+			return cli.Usage(text.Of("--beyond and --fault exclude each other"))
 		}
 		for _, x := range fault.Beyond {
 			o.Faults = append(o.Faults, x.Name)
@@ -163,15 +161,15 @@ func (f *labFlags) selectCells(o *faultlab.Options) error {
 func (f *labFlags) checkSchedules() error {
 	switch {
 	case f.lanes < 1 || f.lanes > 64:
-		return usage(text.Of("--lanes %d: want 1 to 64"), f.lanes)
+		return cli.Usage(text.Of("--lanes %d: want 1 to 64"), f.lanes)
 	case f.times < 1:
-		return usage(text.Of("--times %d: want 1 or more"), f.times)
+		return cli.Usage(text.Of("--times %d: want 1 or more"), f.times)
 	case f.expiry != string(faultlab.Awaited) && f.expiry != string(faultlab.Forced):
-		return usage(text.Of("--expiry %q: want awaited or forced"), f.expiry)
+		return cli.Usage(text.Of("--expiry %q: want awaited or forced"), f.expiry)
 	case f.update != "" && f.expiry == string(faultlab.Forced):
-		return usage(text.Of("--update and --expiry forced exclude each other: the matrix holds what real expiry shows"))
+		return cli.Usage(text.Of("--update and --expiry forced exclude each other: the matrix holds what real expiry shows"))
 	case f.update != "" && !f.all:
-		return usage(text.Of("--update needs --all: a matrix is made of every schedule"))
+		return cli.Usage(text.Of("--update needs --all: a matrix is made of every schedule"))
 	}
 	return nil
 }
@@ -179,10 +177,10 @@ func (f *labFlags) checkSchedules() error {
 // exclude refuses flags that cannot be combined; serving says whether --serve was given.
 func (f *labFlags) exclude(serving bool) error {
 	switch {
-	case f.output.gives(formHTML) && (f.random.random || f.replay != "" || f.tell != ""):
-		return usage(text.Of("a page tells the outcomes of cells: --html and -o html exclude --random, --replay and --tell"))
+	case f.output.Gives(cli.HTML) && (f.random.random || f.replay != "" || f.tell != ""):
+		return cli.Usage(text.Of("a page tells the outcomes of cells: --html and -o html exclude --random, --replay and --tell"))
 	case f.replay != "" && serving:
-		return usage(text.Of("--replay and --serve exclude each other: the file of --replay describes the service"))
+		return cli.Usage(text.Of("--replay and --serve exclude each other: the file of --replay describes the service"))
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -29,24 +31,24 @@ const defaultForeignLanes = 3
 
 func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
-	flags{
+	cli.Flags{
 		{"serve", &f.Serve, nil, text.Of("test your own service: the command that starts a replica, with {{port}} and " +
 			"{{redis}} or {{mysql}} in it (docs/lab-anybody.md)")},
-		{"env", (*repeated)(&f.Env), nil, text.Of("NAME=VALUE in the environment of the replicas, with the same " +
+		{"env", (*cli.Repeated)(&f.Env), nil, text.Of("NAME=VALUE in the environment of the replicas, with the same " +
 			"placeholders")},
 		{"ready", &f.Ready, nil, text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer " +
 			"counts)")},
-	}.add(set, lang)
+	}.Add(set, lang)
 	s.serviceFlags.register(set, lang)
-	flags{
+	cli.Flags{
 		{"repeat-without-key", &f.RepeatWithoutKey, nil, text.Of("play the fault retry as a client without a key does: it " +
 			"sends the same request again")},
 		{"keep-redis", &f.KeepRedis, nil, text.Of("do not empty Redis before every schedule")},
-		{"allow-untested", (*list)(&s.allowed), nil, text.Of("faults, comma-separated, that may stay untested " +
+		{"allow-untested", (*cli.List)(&s.allowed), nil, text.Of("faults, comma-separated, that may stay untested " +
 			"('?'): without it exit code 3 instead of 0")},
 		{"lock-ttl", &s.lockTTL, nil, text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or " +
 			"{{ttl_s}} in --serve the lab sets it)")},
-	}.add(set, lang)
+	}.Add(set, lang)
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
@@ -60,7 +62,7 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	f := s.f
 	for _, name := range []string{"mode", "store", "beyond", "update", "random"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usage(text.Of("--%s is about lastitem's own modes, --serve about your service"), name)
+			return nil, cli.Usage(text.Of("--%s is about lastitem's own modes, --serve about your service"), name)
 		}
 	}
 	if err := s.read(&f); err != nil {
@@ -69,13 +71,13 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	var err error
 	for _, name := range s.allowed {
 		if !slices.ContainsFunc(fault.Ladder, func(x fault.Fault) bool { return string(x.Name) == name }) {
-			return nil, usage(text.Of("--allow-untested %q: there is no such fault"), name)
+			return nil, cli.Usage(text.Of("--allow-untested %q: there is no such fault"), name)
 		}
 	}
 	if s.lockTTL != "" {
 		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond ||
 			f.LockTTL > time.Minute {
-			return nil, usage(text.Of("--lock-ttl %q: want 1ms to 1m"), s.lockTTL)
+			return nil, cli.Usage(text.Of("--lock-ttl %q: want 1ms to 1m"), s.lockTTL)
 		}
 	}
 	return equip(&f)
@@ -84,7 +86,7 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 // equip checks the description of a service and sets its working directory, which a file of --replay does not hold.
 func equip(f *target.Foreign) (*target.Foreign, error) {
 	if err := f.Check(); err != nil {
-		return nil, misuse(err)
+		return nil, cli.Misuse(err)
 	}
 	var err error
 	if f.Dir, err = os.Getwd(); err != nil {
@@ -94,14 +96,14 @@ func equip(f *target.Foreign) (*target.Foreign, error) {
 }
 
 // exploreForeign tests a foreign service and reports; the error carries the exit code.
-func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	line.Clear()
 	if errors.Is(err, target.ErrOutOfReach) {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	if err != nil {
 		return f.interrupted(cmd, res, err)
@@ -111,8 +113,8 @@ func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *f
 	}
 	switch {
 	case res.Broken() == 0:
-	case f.output.fileForm == formJSON:
-		fmt.Fprintf(line, text.Of("to play the worst schedule again: shop lab --replay %s\n").In(f.lang), f.output.file)
+	case f.output.FileForm == cli.JSON:
+		fmt.Fprintf(line, text.Of("to play the worst schedule again: shop lab --replay %s\n").In(f.lang), f.output.File)
 	default:
 		fmt.Fprintln(line, text.Of("to play the worst schedule again: run this command with --out story.json, then shop "+
 			"lab --replay story.json").In(f.lang))
@@ -126,14 +128,14 @@ func unbroken(res *faultlab.Result, allowed []string) error {
 	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {
 	case n > 0:
-		return ended(exitFailed, text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service"), n, len(res.Cells))
+		return cli.Ended(cli.ExitFailed, text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service"), n, len(res.Cells))
 	case res.Judged == 0:
-		return ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), res.Schedules)
+		return cli.Ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), res.Schedules)
 	case !res.Proved():
-		return ended(exitFailed, text.Of("nothing broke the service, but some schedules proved nothing: "+
+		return cli.Ended(cli.ExitFailed, text.Of("nothing broke the service, but some schedules proved nothing: "+
 			"see above"))
 	case len(untested) > 0:
-		return ended(exitInconclusive, text.Of("not everything was tried: see above; --allow-untested %s "+
+		return cli.Ended(exitInconclusive, text.Of("not everything was tried: see above; --allow-untested %s "+
 			"accepts that"), strings.Join(untested, ","))
 	}
 	return nil

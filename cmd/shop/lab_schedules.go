@@ -18,6 +18,8 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab"
+	"lastitem/faultlab/tell"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/say/redact"
 	"lastitem/say/text"
@@ -33,12 +35,12 @@ type randomFlags struct {
 
 // add declares the flags.
 func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
-	flags{
+	cli.Flags{
 		{"random", &f.random, nil, text.Of("play random schedules of the cells that must be exact")},
 		{"seed", &f.seed, nil, text.Of("with --random: seed of the draw; the same seed draws the same schedules " +
 			"(default: a new seed, which is printed)")},
 		{"for", &f.length, 10 * time.Minute, text.Of("with --random: for how long")},
-	}.add(set, lang)
+	}.Add(set, lang)
 }
 
 // check refuses --seed and --for without --random, and a duration that is not positive.
@@ -46,19 +48,19 @@ func (f *randomFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
 	switch {
 	case !f.random && (set.Changed("seed") || set.Changed("for")):
-		return usage(text.Of("--seed and --for need --random"))
+		return cli.Usage(text.Of("--seed and --for need --random"))
 	case f.length <= 0:
-		return usage(text.Of("--for %v: want more than 0"), f.length)
+		return cli.Usage(text.Of("--for %v: want more than 0"), f.length)
 	}
 	return nil
 }
 
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
-func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *tell.StatusLine) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32
 	}
-	notes := f.output.notes(cmd)
+	notes := f.output.Notes(cmd)
 	fmt.Fprintf(notes, text.Of("seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again\n").
 		In(f.lang), f.random.seed, f.random.length)
 	o.Progress = nil
@@ -78,9 +80,9 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 		fmt.Fprintf(notes, "%s: shop lab --replay %s\n", d.Broken[i].Schedule, name)
 	}
 	err = cmp.Or(err, keeping)
-	err = cmp.Or(err, f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
-			return writeIndented(w, d)
+	err = cmp.Or(err, f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
+			return cli.WriteJSON(w, d)
 		}
 		return nil // the notes are the text
 	}))
@@ -96,13 +98,13 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	case err != nil:
 		return err
 	case len(d.Broken) > 0:
-		return ended(exitFailed, text.Of("%d of %d [schedule|schedules] broke a cell that must be exact"),
+		return cli.Ended(cli.ExitFailed, text.Of("%d of %d [schedule|schedules] broke a cell that must be exact"),
 			len(d.Broken), d.Schedules)
 	case d.Outcomes[faultlab.Failed] > 0:
-		return ended(exitInconclusive, text.Of("%d of %d [schedule|schedules] could not be played"),
+		return cli.Ended(exitInconclusive, text.Of("%d of %d [schedule|schedules] could not be played"),
 			d.Outcomes[faultlab.Failed], d.Schedules)
 	case d.Outcomes["."] == 0:
-		return ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), d.Schedules)
+		return cli.Ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), d.Schedules)
 	}
 	fmt.Fprintln(notes, text.Of("Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays "+
 		"every schedule.").In(f.lang))
@@ -125,7 +127,7 @@ func only(d *json.Decoder, into any) error {
 func readStory(name string) (told faultlab.Result, err error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return told, usage(text.Of("--replay: %w"), err)
+		return told, cli.Usage(text.Of("--replay: %w"), err)
 	}
 	defer func() { _ = file.Close() }()
 	err = only(json.NewDecoder(file), &told)
@@ -139,7 +141,7 @@ func readStory(name string) (told faultlab.Result, err error) {
 		err = playable(told)
 	}
 	if err != nil {
-		return told, usage(text.Of("--replay %s: %w"), name, err)
+		return told, cli.Usage(text.Of("--replay %s: %w"), name, err)
 	}
 	return told, nil
 }
@@ -154,7 +156,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
 	} else {
 		if missing := told.Serve.Complete(f.serve.f.Env, f.serve.f.Headers, os.LookupEnv); missing != nil {
-			return usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these flags or "+
+			return cli.Usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these flags or "+
 				"variables: %s"), f.replay, strings.Join(missing, ", "))
 		}
 		if o.Serve, err = equip(told.Serve); err != nil {
@@ -163,7 +165,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL,
 			o.Serve.Orders.URL}, o.Serve.ResetURL...) {
 			if strings.Contains(said, redact.Hidden) {
-				return usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
+				return cli.Usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
 					"--header"), f.replay, said)
 			}
 		}
@@ -180,7 +182,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), text.Of("playing it %d times: %s\n").In(f.lang), f.times, told.Worst.Schedule)
 	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
 	if errors.Is(err, target.ErrOutOfReach) {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	if err != nil {
 		return err
@@ -203,9 +205,9 @@ func (f *labFlags) printReplay(cmd *cobra.Command, r replayed) error {
 			r.Same++
 		}
 	}
-	err := f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
-			return writeIndented(w, r)
+	err := f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
+			return cli.WriteJSON(w, r)
 		}
 		return r.write(w, f.lang)
 	})
@@ -213,7 +215,7 @@ func (f *labFlags) printReplay(cmd *cobra.Command, r replayed) error {
 	case err != nil:
 		return err
 	case r.Same < len(r.Played):
-		return ended(exitFailed, text.Of("the replay did not always show what the story tells"))
+		return cli.Ended(cli.ExitFailed, text.Of("the replay did not always show what the story tells"))
 	}
 	return nil
 }
@@ -224,7 +226,7 @@ func (r replayed) write(w io.Writer, lang string) error {
 		if p.Outcome == r.Expected {
 			continue
 		}
-		if err := p.Write(w, lang); err != nil {
+		if err := tell.Story(w, p, lang); err != nil {
 			return err
 		}
 	}

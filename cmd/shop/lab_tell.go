@@ -9,6 +9,7 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/tell"
 	"lastitem/say/text"
 )
 
@@ -18,7 +19,7 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err != nil {
 		return err
 	}
-	known, err := faultlab.ReadTales(os.DirFS(f.tell))
+	known, err := tell.ReadTales(os.DirFS(f.tell))
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.tell, err)
 	}
@@ -39,8 +40,8 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		}
 		played = res.Played
 	}
-	all, failed := matrix.Retell(known, played)
-	if err := faultlab.WriteTales(f.tell, all); err != nil {
+	all, failed := tell.Retell(matrix, known, played)
+	if err := tell.WriteTales(f.tell, all); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), text.Of("witnesses with a story: %d of %d\n").In(f.lang), len(all),

@@ -14,6 +14,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/internal/cli"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -58,24 +59,24 @@ func TestLab(t *testing.T) {
 		!strings.Contains(string(text), "SIGSTOP") {
 		t.Errorf("--html: %v, %d bytes, want the schedule that broke lua-lock, command by command", err, len(text))
 	}
-	if code != exitOK || !strings.Contains(out, `"found": "O"`) {
-		t.Fatalf("lua-lock under pause: exit %d, want %d and O:\n%s", code, exitOK, out)
+	if code != cli.ExitOK || !strings.Contains(out, `"found": "O"`) {
+		t.Fatalf("lua-lock under pause: exit %d, want %d and O:\n%s", code, cli.ExitOK, out)
 	}
 	out, code = runShop(t, shop, "lab", "--replay", fileOf(t, out), "--times", "5", "--lanes", "4")
-	if code != exitOK || !strings.Contains(out, "O 5/5") {
-		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
+	if code != cli.ExitOK || !strings.Contains(out, "O 5/5") {
+		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, cli.ExitOK, out)
 	}
 	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced",
 		"--lanes", "4", "-o", "json")
-	if code != exitOK || !strings.Contains(out, `"found": "O"`) ||
+	if code != cli.ExitOK || !strings.Contains(out, `"found": "O"`) ||
 		!strings.Contains(out, "the locks expire at once (keys and sessions: 1)") {
-		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
+		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, cli.ExitOK, out)
 	}
 	testThird(t, shop, out)
 	testThirdOnOneReplica(t, shop)
 	out, code = runShop(t, shop, "lab", "--mode", "lease-seq", "--fault", "replicas,pause", "--all", "--lanes", "4")
-	if code != exitOK || !strings.Contains(out, "Every outcome is as claimed.") {
-		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
+	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
+		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 }
 
@@ -106,8 +107,8 @@ func testThird(t *testing.T, shop, story string) {
 			on = append(on, len(before)/50)
 		}
 	}
-	if code != exitFailed || !slices.Equal(on, []int{2, 1, 0}) {
-		t.Errorf("exit %d, they go on in the order %v, want %d and C, B, A:\n%s", code, on, exitFailed, out)
+	if code != cli.ExitFailed || !slices.Equal(on, []int{2, 1, 0}) {
+		t.Errorf("exit %d, they go on in the order %v, want %d and C, B, A:\n%s", code, on, cli.ExitFailed, out)
 	}
 }
 
@@ -117,8 +118,8 @@ func testThirdOnOneReplica(t *testing.T, shop string) {
 	const at = `{"server":"sql","pattern":"START TRANSACTION","nth":1,"cut":"answer"}`
 	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` +
 		at + `,"order":"ACB"},"outcome":"."}}`
-	if out, code := runShop(t, shop, "lab", "--replay", fileOf(t, story), "--times", "2"); code != exitOK {
-		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, exitOK, out)
+	if out, code := runShop(t, shop, "lab", "--replay", fileOf(t, story), "--times", "2"); code != cli.ExitOK {
+		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestReplayInEveryForm(t *testing.T) {
 			}}
 			f.add(cmd)
 			code, out, errOut := commandLine(t.Context(), cmd, args...)
-			if (code == exitOK) != tt.ok || !tt.ok && code != exitFailed {
+			if (code == cli.ExitOK) != tt.ok || !tt.ok && code != cli.ExitFailed {
 				t.Errorf("%s, %q: exit %d (%s), want success: %t", name, args, code, errOut, tt.ok)
 			}
 			if text := !slices.Contains(args, "json"); strings.Contains(out, tt.text) != text {
@@ -233,9 +234,9 @@ func TestLabServe(t *testing.T) {
 	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
 	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
-	if code != exitFailed || !strings.Contains(out, "pause       O ") ||
+	if code != cli.ExitFailed || !strings.Contains(out, "pause       O ") ||
 		!strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
-		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
+		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, cli.ExitFailed, out)
 	}
 	text := testkit.Read(t, story)
 	var told faultlab.Result
@@ -244,12 +245,12 @@ func TestLabServe(t *testing.T) {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
 	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
-	if code != exitOK || !strings.Contains(out, "O 3/3") {
-		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, exitOK, out)
+	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") {
+		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, cli.ExitOK, out)
 	}
 	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
-	if code != exitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {
-		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
+	if code != cli.ExitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {
+		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 }
 
@@ -277,8 +278,8 @@ func TestLabServeSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic",
 				append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
-			if code != exitFailed || !strings.Contains(errOut, tt.want) {
-				t.Errorf("exit %d, want %d and %q:\n%s", code, exitFailed, tt.want, errOut)
+			if code != cli.ExitFailed || !strings.Contains(errOut, tt.want) {
+				t.Errorf("exit %d, want %d and %q:\n%s", code, cli.ExitFailed, tt.want, errOut)
 			}
 		})
 	}
@@ -319,27 +320,27 @@ func TestLabExitCodes(t *testing.T) {
 		res         faultlab.Result
 		ours, serve int
 	}{
-		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, exitOK, exitOK},
+		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, cli.ExitOK, cli.ExitOK},
 		"a letter": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}},
-			exitFailed, exitFailed},
+			cli.ExitFailed, cli.ExitFailed},
 		"untested": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."},
-			{Fault: "threads", Found: "?"}}}, exitOK, exitInconclusive},
+			{Fault: "threads", Found: "?"}}}, cli.ExitOK, exitInconclusive},
 		"allowed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."},
-			{Fault: "retry", Found: "?"}}}, exitOK, exitOK},
+			{Fault: "retry", Found: "?"}}}, cli.ExitOK, cli.ExitOK},
 		"both": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O"},
-			{Fault: "threads", Found: "?"}}}, exitOK, exitFailed},
+			{Fault: "threads", Found: "?"}}}, cli.ExitOK, cli.ExitFailed},
 		"a server did not answer": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".",
-			Undecided: wrong}}}, exitInconclusive, exitOK},
+			Undecided: wrong}}}, exitInconclusive, cli.ExitOK},
 		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}},
-			exitFailed, exitFailed},
+			cli.ExitFailed, cli.ExitFailed},
 		"none": {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},
 	} {
 		code := func(err error) int {
-			var e *exitError
+			var e *cli.Error
 			if errors.As(err, &e) {
-				return e.code
+				return e.Code
 			}
-			return exitOK
+			return cli.ExitOK
 		}
 		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res, []string{"retry"})); ours != tt.ours ||
 			serve != tt.serve {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/cli"
 	layout "lastitem/say/report"
 	"lastitem/testkit"
 )
@@ -60,8 +61,8 @@ func TestHelpInBothLanguages(t *testing.T) {
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			compare(name+" --"+f.Name, en.LocalFlags().Lookup(f.Name).Usage, f.Usage)
-			for i, title := range f.Annotations[sectionAnnotation] {
-				compare(name+", section of --"+f.Name, en.LocalFlags().Lookup(f.Name).Annotations[sectionAnnotation][i], title)
+			for i, title := range f.Annotations[cli.SectionAnnotation] {
+				compare(name+", section of --"+f.Name, en.LocalFlags().Lookup(f.Name).Annotations[cli.SectionAnnotation][i], title)
 			}
 		})
 	}
@@ -78,7 +79,7 @@ func TestHelpFits(t *testing.T) {
 				args = args[1:]
 			}
 			code, out, errOut := commandLine(t.Context(), newRoot(lang), args...)
-			if code != exitOK || errOut != "" || out == "" {
+			if code != cli.ExitOK || errOut != "" || out == "" {
 				t.Errorf("shop %q: exit %d, %q", args, code, errOut)
 			}
 			for line := range strings.SplitSeq(out, "\n") {
@@ -93,23 +94,13 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// The flag decides before the locale, wherever it stands.
+// The help follows --lang wherever it stands.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ line, locale, want string }{
-		{"", "", "en"}, {"demo", "zh_CN.UTF-8", "zh"}, {"--lang zh demo", "", "zh"}, {"demo --help --lang=zh", "C", "zh"},
-		{"--lang en help demo", "zh_CN.UTF-8", "en"}, {"demo --lang de", "zh_TW", "zh"}, {"demo --lang", "", "en"},
-		{"rolling -- make --lang zh", "", "en"}, {"demo --lang zh --lang en", "", "en"},
-	} {
-		got := language(strings.Fields(tt.line), func(name string) string {
-			return map[string]string{"LANG": tt.locale}[name]
-		})
-		testkit.Is(t, got, tt.want, "language(%q) under LANG=%s", tt.line, tt.locale)
-	}
 	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh",
 		"--lang=zh help demo"} {
 		args := strings.Fields(line)
-		if code, out, _ := commandLine(t.Context(), newRoot(language(args, os.Getenv)), args...); code != exitOK ||
+		if code, out, _ := commandLine(t.Context(), newRoot(cli.Language(args, os.Getenv)), args...); code != cli.ExitOK ||
 			!strings.Contains(out, "退出码：") {
 			t.Errorf("shop %s: exit %d, want the Chinese help:\n%s", line, code, out)
 		}
@@ -166,7 +157,7 @@ var onlyEnglish = map[string]string{
 func TestErrorsInBothLanguages(t *testing.T) {
 	t.Parallel()
 	var files []string
-	for _, dir := range []string{".", filepath.Join("..", "..", "internal", "replica")} {
+	for _, dir := range []string{".", "../../internal/cli", "../../internal/replica"} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no sources in %s: %v", dir, err)

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
+	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/plan"
@@ -25,12 +27,6 @@ import (
 	"lastitem/stack"
 )
 
-// envToken is where the admin token comes from if no flag gives it.
-const envToken = "SHOP_ADMIN_TOKEN"
-
-// adminToken is what it says, without the line break that mounted secrets often end with.
-func adminToken() string { return strings.TrimSpace(os.Getenv(envToken)) }
-
 // loadtestFlags are the flags of 'shop loadtest'.
 type loadtestFlags struct {
 	url, token, mode string
@@ -39,7 +35,7 @@ type loadtestFlags struct {
 	plan             planFlags
 	thresholds       []string
 
-	output         output
+	output         cli.Output
 	details        bool
 	history        string
 	lang           string
@@ -86,8 +82,8 @@ Named plans, which the other flags override:
   shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
     --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'`,
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
 	f.add(cmd)
 	return cmd
@@ -96,10 +92,10 @@ Named plans, which the other flags override:
 // add declares the flags.
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
+	cli.Section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
 	f.plan.add(set, f.lang)
-	section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
-	section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
+	cli.Section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
+	cli.Section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
 }
 
@@ -109,7 +105,7 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	if err != nil {
 		return err
 	}
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	if err := checkRTT(f.plan.set, f.rtt, "url", "request"); err != nil {
 		return err
 	}
@@ -154,7 +150,7 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang}
 	if u, err := url.Parse(f.url); err == nil {
@@ -162,17 +158,17 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	}
 	for _, p := range what.Plans {
 		if err := x.Validate(p); err != nil {
-			return misuse(err)
+			return cli.Misuse(err)
 		}
 	}
 	if err := remote.Setup(ctx); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	for i := range what.Plans {
 		if err := x.Ready(ctx, &what.Plans[i]); ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
+			return &cli.Error{Code: cli.ExitInterrupted}
 		} else if err != nil {
-			return misuse(err)
+			return cli.Misuse(err)
 		}
 	}
 	what.Lang, what.Modes = f.lang, []api.Mode{{Name: x.Name, Available: true}}
@@ -193,18 +189,18 @@ type service struct {
 func (s service) fill(ctx context.Context, what *compare.Comparing, pattern string) error {
 	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	control.Replicas, control.Lang, what.Lang = s.replicas, s.lang, s.lang
 	all, err := control.Modes(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
+			return &cli.Error{Code: cli.ExitInterrupted}
 		}
 		return err
 	}
 	if what.Modes, err = compare.Select(all, pattern); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	what.Fits = plan.Fits
 	what.Run = func(ctx context.Context, m api.Mode, p plan.Plan, progress func(loadtest.Progress)) (loadtest.Result,
@@ -221,7 +217,7 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []compare.Thre
 		return err
 	}
 	if f.replicas > maxReplicas {
-		return usage(text.Of("--replicas %d: want at most %d, each is a process of its own"), f.replicas, maxReplicas)
+		return cli.Usage(text.Of("--replicas %d: want at most %d, each is a process of its own"), f.replicas, maxReplicas)
 	}
 	if _, err := f.plan.plans(); err != nil {
 		return err
@@ -270,46 +266,46 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what co
 	c.Command = again("loadtest", f.plan.set)
 	decide(&c, "loadtest", f.plan.set)
 	write := func(w io.Writer, form string) error { return f.report(w, form, c) }
-	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
+	if err := errors.Join(err, f.output.Write(cmd, write)); err != nil {
 		return err
 	}
-	return endWith(c.ExitCode())
+	return cli.EndWith(c.ExitCode())
 }
 
 // nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line
 // may be right.
 func nothingToRun(skipped []compare.SkippedMode) error {
-	code, first := exitUsage, skipped[0]
+	code, first := cli.ExitUsage, skipped[0]
 	if i := slices.IndexFunc(skipped, func(s compare.SkippedMode) bool { return s.Down }); i >= 0 {
 		code, first = exitInconclusive, skipped[i]
 	}
-	return ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
+	return cli.Ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
 }
 
 // comparisonForms are the forms of the result of a comparison.
-var comparisonForms = []string{formText, formJSON, formCSV, formMarkdown, formBench, formHTML}
+var comparisonForms = []string{cli.Text, cli.JSON, cli.CSV, cli.Markdown, cli.Bench, cli.HTML}
 
 // writeComparison writes a comparison in any form but text. secrets must not be in what people publish.
 func writeComparison(w io.Writer, form, lang string, c compare.Comparison, secrets []string) error {
 	switch form {
-	case formHTML:
+	case cli.HTML:
 		return report.WritePage(w, c, lang, secrets)
-	case formCSV:
+	case cli.CSV:
 		return report.WriteCSV(w, c)
-	case formMarkdown:
+	case cli.Markdown:
 		var b strings.Builder
 		err := report.WriteMarkdown(&b, c, lang)
 		_, failed := io.WriteString(w, layout.HidePlain(b.String(), secrets))
 		return errors.Join(err, failed)
-	case formBench:
+	case cli.Bench:
 		return report.WriteBench(w, c)
 	}
-	return writeIndented(w, c)
+	return cli.WriteJSON(w, c)
 }
 
 // report writes the comparison: as text the report of a single run, else a table.
 func (f *loadtestFlags) report(w io.Writer, form string, c compare.Comparison) error {
-	if form != formText {
+	if form != cli.Text {
 		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}
 	style := report.StyleFor(w, f.lang, f.noColor)
@@ -329,4 +325,19 @@ func (f *loadtestFlags) report(w io.Writer, form string, c compare.Comparison) e
 		return report.WriteFindings(w, c, style)
 	}
 	return report.WriteTable(w, c, style)
+}
+
+// decide notes beside each undecided claim the command that decides it: the mode alone, with twice as many runs where
+// their number can be given, and holds as long as the machine needs.
+func decide(c *compare.Comparison, command string, set *pflag.FlagSet) {
+	for i := range c.Summaries {
+		s := &c.Summaries[i]
+		if s.Finding != judge.Undecided {
+			continue
+		}
+		s.Decide = again(command, set, append([]string{"mode", "insist", "threshold"}, scales...)...) + " --mode " + s.Mode
+		if set.Lookup("insist") != nil {
+			s.Decide += fmt.Sprintf(" --insist %d", max(2*s.Runs, 4))
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/internal/handler/input"
 	"lastitem/internal/stock"
 	"lastitem/loadtest/compare"
@@ -37,7 +38,7 @@ var (
 func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	f.set = set
 	p := &f.plan
-	flags{
+	cli.Flags{
 		{"plan", &f.name, nil, text.Of("a named plan, which the other flags override: %s").With(planNames())},
 		{"engine", &p.Engine, nil, text.Of("HTTP client: raw or resty (default raw)")},
 		{"warmup", &p.Warmup, nil, text.Of("load that is not counted, before each run")},
@@ -45,8 +46,8 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"insist", &p.Insist, nil, text.Of("extra runs for a mode that claims to break, at most so many, until it " +
 			"breaks; and for a run that was VACUOUS (default 0; plan demo 4, five 19)")},
 		{"seed", &p.Seed, nil, text.Of("seed of all randomness (default 1)")},
-	}.under(set, lang, text.Of("Plan"))
-	flags{
+	}.Under(set, lang, text.Of("Plan"))
+	cli.Flags{
 		{"vus", &p.VUs, nil, text.Of("clients, each waiting for its answer (default 40)")},
 		{"loops", &p.Loops, nil, text.Of("requests per client")},
 		{"requests", &p.Requests, nil, text.Of("requests in all (default half as many again as there is stock, and " +
@@ -55,22 +56,22 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"burst", &p.Burst, nil, text.Of("all clients send their first request at the same moment")},
 		{"sell-out", &p.SellOut, nil, text.Of("with --requests: how much longer a run may take until the " +
 			"stock is sold out (default 1m if --requests is the default, otherwise 0)")},
-	}.under(set, lang, text.Of("Closed loop: the next request after the last answer"))
-	flags{
+	}.Under(set, lang, text.Of("Closed loop: the next request after the last answer"))
+	cli.Flags{
 		{"rate", &p.Rate, nil, text.Of("arrivals per second, whether answers come or not")},
 		{"stages", &f.stages, nil, text.Of("ramped arrivals per second, as in 10s:100,30s:2000")},
 		{"max-in-flight", &p.MaxInFlight, nil, text.Of("most requests in flight; arrivals beyond that are dropped " +
 			"and counted (default 512)")},
-	}.under(set, lang, text.Of("Open loop: each request when it is due"))
-	flags{
+	}.Under(set, lang, text.Of("Open loop: each request when it is due"))
+	cli.Flags{
 		{"product", &p.Product, nil, text.Of("first product id (default 101)")},
 		{"products", &p.Products, nil, text.Of("how many products (default 1)")},
 		{"zipf", &p.Zipf, nil, text.Of("skew over the products, greater than 1; 0 is none")},
 		{"stock", &p.Stock, nil, text.Of("stock of each product at the start (default 500)")},
 		{"segments", &p.Segments, nil, text.Of("segments of the stock; 0 is as many as the mode asks for")},
 		{"store", &f.store, nil, text.Of("where the count lives: redis, sql or etcd (default the mode's own)")},
-	}.under(set, lang, text.Of("Data"))
-	flags{
+	}.Under(set, lang, text.Of("Data"))
+	cli.Flags{
 		{"quantity", &p.Quantity, nil, text.Of("units per request (default 1)")},
 		{"wait", &p.Wait, 3 * time.Second, text.Of("how long a request may wait for a lock; 0 fails at once")},
 		{"timeout", &p.Timeout, nil, text.Of("per request; a request that it cuts off is unknown, not failed " +
@@ -79,9 +80,9 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 			"with its key")},
 		{"retry-unsafe", &p.RetryUnsafe, nil, text.Of("retry even on modes that keep no keys, and see the " +
 			"double charge")},
-	}.under(set, lang, text.Of("Requests"))
+	}.Under(set, lang, text.Of("Requests"))
 	h := &p.Reserving
-	flags{
+	cli.Flags{
 		{"hold", &h.For, nil, text.Of("how long a reservation holds (100ms to 1h; without it and --pay-*, longer where a " +
 			"reserve takes long)")},
 		{"pays", &h.Pays, nil, text.Of("share of the buyers that pays after --pay-from to --pay-to")},
@@ -100,18 +101,18 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"buyer-zipf", &h.BuyerZipf, nil, text.Of("skew over the buyers, greater than 1; 0 is none")},
 		{"per-buyer", &h.PerBuyer, nil, text.Of("most units that a buyer may have; 0 is no limit")},
 		{"late", &h.Late, nil, text.Of("what a payment after the deadline gets: refund, or rehold while units are free")},
-	}.under(set, lang, text.Of("Buyers; those who reserve first need --plan reserve"))
+	}.Under(set, lang, text.Of("Buyers; those who reserve first need --plan reserve"))
 }
 
 // addTarget declares where the load goes.
 func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
-	flags{
+	cli.Flags{
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"mode", &f.mode, nil, modeHelp},
 		{"token", &f.token, nil, tokenHelp},
 		{"replicas", &f.replicas, nil, text.Of("replicas behind the address; 0 is as many as answer, and then a " +
 			"missing one is not noticed")},
-	}.add(set, f.lang)
+	}.Add(set, f.lang)
 	addRTT(set, f.lang, &f.rtt)
 	set.Lookup("rtt").Usage += text.Of("; starts a private stack of --replicas replicas, or 3").In(f.lang)
 }
@@ -119,9 +120,9 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 // addOutput declares what is reported, and how.
 func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	set := cmd.Flags()
-	f.output.add(cmd, f.lang, comparisonForms...)
-	f.output.addBesides(cmd, formHTML, formMarkdown)
-	flags{
+	f.output.Add(cmd, f.lang, comparisonForms...)
+	f.output.AddBesides(cmd, cli.HTML, cli.Markdown)
+	cli.Flags{
 		{"threshold", &f.thresholds, nil, text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, " +
 			"max of accepted; accepted/s, " +
 			"requests/s; " +
@@ -129,25 +130,25 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 		{"details", &f.details, nil, text.Of("text: print the full report of every run; if there is only one, " +
 			"it is always printed")},
 		{"history", &f.history, nil, text.Of("write every request as its client saw it to a file, as JSON lines")},
-	}.add(set, f.lang)
-	addLang(set, &f.lang)
-	flags{
+	}.Add(set, f.lang)
+	cli.AddLang(set, &f.lang)
+	cli.Flags{
 		{"quiet|q", &f.quiet, nil, quietHelp},
 		{"no-color", &f.noColor, nil, noColorHelp},
-	}.add(set, f.lang)
+	}.Add(set, f.lang)
 }
 
 // foreignFlags declares a service that is not lastitem.
 func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 	f.service.register(set, f.lang)
-	flags{
+	cli.Flags{
 		{"stock-json-path", &f.stockPath, nil, text.Of("the same as the pointer after '#' in --stock-url, as in " +
 			"data.items[0].stock")},
 		{"redis", &f.redis, nil, text.Of("its Redis, for the flags that end in -redis")},
 		{"sql", &f.sql, nil, text.Of("its MySQL or MariaDB, for the flags that end in -sql: " +
 			"mysql://user:password@host:port/db")},
 		{"name", &f.name, nil, text.Of("its name in the reports (default: the host of --url)")},
-	}.add(set, f.lang)
+	}.Add(set, f.lang)
 }
 
 // planNames names the named plans.
@@ -178,7 +179,7 @@ var positives = []string{
 func positive(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return usage(text.Of("--%s %s: want more than 0, or leave it out for the default"), name, f.Value)
+			return cli.Usage(text.Of("--%s %s: want more than 0, or leave it out for the default"), name, f.Value)
 		}
 	}
 	return nil
@@ -190,20 +191,20 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 		return nil, err
 	}
 	if f.given("hold") && f.name != "reserve" {
-		return nil, usage(text.Of("--hold needs --plan reserve"))
+		return nil, cli.Usage(text.Of("--hold needs --plan reserve"))
 	}
 	plans := []plan.Plan{{Wait: f.plan.Wait}}
 	if f.name != "" {
 		named, ok := plan.Named(f.name)
 		if !ok {
-			return nil, usage(text.Of("--plan %q: there are %s"), f.name, planNames())
+			return nil, cli.Usage(text.Of("--plan %q: there are %s"), f.name, planNames())
 		}
 		plans = named
 	}
 	if f.given("stages") {
 		stages, err := plan.ParseStages(f.stages)
 		if err != nil {
-			return nil, misuse(err)
+			return nil, cli.Misuse(err)
 		}
 		f.plan.Stages = stages
 	}
@@ -211,7 +212,7 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 	for i := range plans {
 		f.override(&plans[i])
 		if err := plans[i].Validate(); err != nil {
-			return nil, misuse(err)
+			return nil, cli.Misuse(err)
 		}
 		if err := f.accepted(plans[i]); err != nil {
 			return nil, err
@@ -227,13 +228,13 @@ func (f *planFlags) accepted(p plan.Plan) error {
 	const most = input.MaxWaitMS * time.Millisecond
 	switch {
 	case f.given("request") && p.Reserving != plan.Reserving{}:
-		return usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
+		return cli.Usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
 	case p.Wait > most:
-		return usage(text.Of("--wait %v: the service takes at most %v"), p.Wait, most)
+		return cli.Usage(text.Of("--wait %v: the service takes at most %v"), p.Wait, most)
 	case p.Quantity > stock.MaxQuantity:
-		return usage(text.Of("--quantity %d: the service takes 1 to %d"), p.Quantity, stock.MaxQuantity)
+		return cli.Usage(text.Of("--quantity %d: the service takes 1 to %d"), p.Quantity, stock.MaxQuantity)
 	}
 	return nil
 }
@@ -286,17 +287,17 @@ func (f *planFlags) given(names ...string) bool {
 func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 	switch {
 	case f.mode == "" && f.service.f.Request == "":
-		return nil, usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request"))
-	case f.details && f.output.form != formText:
-		return nil, usage(text.Of("--details goes with the text, not with --output %s"), f.output.form)
+		return nil, cli.Usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request"))
+	case f.details && f.output.Form != cli.Text:
+		return nil, cli.Usage(text.Of("--details goes with the text, not with --output %s"), f.output.Form)
 	case f.replicas < 0:
-		return nil, usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
+		return nil, cli.Usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
 	}
 	thresholds := make([]compare.Threshold, len(f.thresholds))
 	for i, said := range f.thresholds {
 		var err error
 		if thresholds[i], err = compare.ParseThreshold(said); err != nil {
-			return nil, usage(text.Of("--threshold: %w"), err)
+			return nil, cli.Usage(text.Of("--threshold: %w"), err)
 		}
 	}
 	return thresholds, nil

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/judge"
 	"lastitem/loadtest"
@@ -213,7 +214,7 @@ func decided(t *testing.T, delays ...time.Duration) (func(context.Context, plan.
 				return run(ctx, p)
 			}})
 		testkit.Must(t, err)
-		if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Reserving.For < 4*took {
+		if s := c.Summaries[0]; c.ExitCode() != cli.ExitOK || s.Holds.Took < took || s.Holds.Reserving.For < 4*took {
 			t.Errorf("%v: exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", took, c.ExitCode(),
 				s.Verdict, s.Why, s.Holds)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/loadtest/plan"
 	"lastitem/testkit"
 	"lastitem/testkit/fakeshop"
@@ -74,7 +75,7 @@ func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code 
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	ran, err := cmd.ExecuteContextC(ctx)
-	code = finish(ran, err, language(args, func(string) string { return "" }))
+	code = finish(ran, err, cli.Language(args, func(string) string { return "" }))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -87,40 +88,40 @@ func TestLoadtestExitCodes(t *testing.T) {
 		code int
 		want string // in what was printed
 	}{
-		{"exact", []string{"--mode", "lua-lock"}, exitOK, "confirmed: 1 of 1 claim "},
-		{"broken as claimed", []string{"--mode", "unsafe"}, exitOK, "BROKEN O"},
-		{"contradicted", []string{"--mode", "proud,lua-lock"}, exitFailed, "contradicted: proud claims exact"},
-		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, exitOK, "skipped: mutex-in-tx: needs mysql"},
-		{"in Chinese", []string{"--mode", "lua-lock", "--lang", "zh"}, exitOK, "吞吐量"},
-		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, exitOK,
+		{"exact", []string{"--mode", "lua-lock"}, cli.ExitOK, "confirmed: 1 of 1 claim "},
+		{"broken as claimed", []string{"--mode", "unsafe"}, cli.ExitOK, "BROKEN O"},
+		{"contradicted", []string{"--mode", "proud,lua-lock"}, cli.ExitFailed, "contradicted: proud claims exact"},
+		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, cli.ExitOK, "skipped: mutex-in-tx: needs mysql"},
+		{"in Chinese", []string{"--mode", "lua-lock", "--lang", "zh"}, cli.ExitOK, "吞吐量"},
+		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, cli.ExitOK,
 			""},
 		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold,
 			"threshold crossed: unsafe: oversold==0"},
 		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive,
 			" --vus 4 --mode lua-lock --insist 4"},
-		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK,
+		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, cli.ExitOK,
 			"schedule lag"},
 
-		{"no mode", nil, exitUsage, "--mode wants a mode"},
-		{"unknown mode", []string{"--mode", "lualock"}, exitUsage, `did you mean "lua-lock"?`},
-		{"unknown plan", []string{"--mode", "all", "--plan", "jmetre"}, exitUsage, "jmeter"},
-		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
-		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
-		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage,
+		{"no mode", nil, cli.ExitUsage, "--mode wants a mode"},
+		{"unknown mode", []string{"--mode", "lualock"}, cli.ExitUsage, `did you mean "lua-lock"?`},
+		{"unknown plan", []string{"--mode", "all", "--plan", "jmetre"}, cli.ExitUsage, "jmeter"},
+		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, cli.ExitUsage, "duration with its unit"},
+		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, cli.ExitUsage, "10s:100,30s:2000"},
+		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, cli.ExitUsage,
 			"nothing to run: mutex-in-tx: needs mysql"},
 		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive,
 			"nothing to run: etcd: etcd: i/o timeout"},
 		{"one of the backends does not answer", []string{"--mode", "mutex-in-tx,etcd"}, exitInconclusive,
 			"nothing to run: etcd: etcd: i/o timeout"},
-		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, exitUsage,
+		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, cli.ExitUsage,
 			"--wait 30.001s: the service takes at most 30s"},
-		{"as long as the service waits", []string{"--mode", "lua-lock", "--wait", "30s"}, exitOK, ""},
-		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, exitUsage,
+		{"as long as the service waits", []string{"--mode", "lua-lock", "--wait", "30s"}, cli.ExitOK, ""},
+		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, cli.ExitUsage,
 			"--quantity 1000001: the service takes 1 to 1000000"},
 		{"beyond the last product", []string{"--mode", "lua-lock", "--product", "9223372036854775807", "--products", "2"},
-			exitUsage, "the last id must fit into 64 bits"},
-		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
-		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed,
+			cli.ExitUsage, "the last id must fit into 64 bits"},
+		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, cli.ExitUsage, "knows no segments"},
+		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, cli.ExitFailed,
 			"the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
 	for _, tt := range tests {
@@ -143,11 +144,11 @@ func TestLoadtestExitCodes(t *testing.T) {
 }
 
 func TestLoadtestNobodyThere(t *testing.T) {
-	code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", "http://127.0.0.1:1", "--mode", "all")
+	code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", "http://127.0.0.1:1", "--mode", "all")
 	const want = "shop: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a " +
 		"shop running there? 'shop up'"
-	if code != exitFailed || !strings.HasPrefix(errOut, want) {
-		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)
+	if code != cli.ExitFailed || !strings.HasPrefix(errOut, want) {
+		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, cli.ExitFailed, want)
 	}
 }
 
@@ -163,8 +164,8 @@ func TestLoadtestInterrupted(t *testing.T) {
 	code, out, errOut := commandLine(ctx, newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode",
 		"lua-lock,unsafe",
 		"--vus", "1", "--duration", "10m", "--stock", "1000000", "--details")
-	if code != exitInterrupted {
-		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, errOut)
+	if code != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, cli.ExitInterrupted, errOut)
 	}
 	for _, want := range []string{"partial: interrupted", "interrupted: the figures are partial", "accepted"} {
 		if !strings.Contains(out, want) {
@@ -180,9 +181,9 @@ func TestLoadtestHistory(t *testing.T) {
 	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode",
 		"lua-lock,unsafe", "--vus", "2",
 		"--requests", "30", "--stock", "10", "-o", "csv", "--history", history)
-	if code != exitOK || !strings.HasPrefix(out, "mode,store,plan,") || errOut != "" {
+	if code != cli.ExitOK || !strings.HasPrefix(out, "mode,store,plan,") || errOut != "" {
 		t.Errorf("exit code %d, printed %.60q and %q; want %d and no progress on what is no terminal", code, out, errOut,
-			exitOK)
+			cli.ExitOK)
 	}
 	lines, err := os.ReadFile(history)
 	if n := bytes.Count(lines, []byte("\n")); err != nil || n != 60 {
@@ -232,18 +233,18 @@ func TestLoadtestForeign(t *testing.T) {
 		want string
 		sent bool
 	}{
-		{"nothing to sell", slices.Concat(bodies, header, read), exitUsage, "the stock of product 101 is 0", false},
-		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), exitUsage, "404 page not found",
+		{"nothing to sell", slices.Concat(bodies, header, read), cli.ExitUsage, "the stock of product 101 is 0", false},
+		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), cli.ExitUsage, "404 page not found",
 			false},
-		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), exitOK,
+		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), cli.ExitOK,
 			"seen: EXACT 2/2", true},
-		{"every 200 is sold", slices.Concat(header, reset, read), exitFailed, "--ok-body and", true},
-		{"without the header", slices.Concat(bodies, reset, read), exitFailed, "seen: BROKEN X", true},
+		{"every 200 is sold", slices.Concat(header, reset, read), cli.ExitFailed, "--ok-body and", true},
+		{"without the header", slices.Concat(bodies, reset, read), cli.ExitFailed, "seen: BROKEN X", true},
 		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}),
-			exitUsage, "no /data/none", false},
-		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), exitUsage,
+			cli.ExitUsage, "no /data/none", false},
+		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), cli.ExitUsage,
 			"--plan reserve", false},
-		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), exitUsage, "--sql", false},
+		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), cli.ExitUsage, "--sql", false},
 	} {
 		stock, sent = 0, 0
 		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests",
@@ -325,12 +326,12 @@ func TestZeroIsNotTheDefault(t *testing.T) {
 		// With a second mistake after it, so that nothing is sent.
 		code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
 		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
-		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want ||
+		if want := !slices.Contains(meant, f.Name); code != cli.ExitUsage || refused != want ||
 			!refused && !strings.Contains(errOut, "--engine") {
 			t.Errorf("loadtest --%s 0: exit %d, %s; want it refused: %t", f.Name, code, errOut, want)
 		}
 		code, _, errOut = commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--"+f.Name+"=-1")
-		if code != exitUsage || !strings.Contains(errOut, "--"+f.Name) {
+		if code != cli.ExitUsage || !strings.Contains(errOut, "--"+f.Name) {
 			t.Errorf("loadtest --%s -1: exit %d, %s; want a usage error that names it", f.Name, code, errOut)
 		}
 	})

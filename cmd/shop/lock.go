@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/replica"
 	"lastitem/say/redact"
@@ -21,7 +22,7 @@ import (
 // lockFlags are the flags of 'shop lock'.
 type lockFlags struct {
 	redis, lang string
-	output      output
+	output      cli.Output
 }
 
 // lockReport is what 'shop lock -o json' prints.
@@ -50,21 +51,21 @@ is a change of holders like an expiry: the evicted process may be at work still,
 data that checks fences.`).In(lang),
 		Example: "  shop lock show 'lastitem:lock:handoff:{101}'\n" +
 			"  shop lock release 'lastitem:lock:handoff:{101}' --redis redis://127.0.0.1:6379/0",
-		Args:      arguments(2, 2),
+		Args:      cli.Arguments(2, 2),
 		ValidArgs: []string{"show", "release"},
-		RunE:      run(func(cmd *cobra.Command, args []string) error { return runLock(cmd, &f, args[0], args[1]) }),
+		RunE:      cli.Run(func(cmd *cobra.Command, args []string) error { return runLock(cmd, &f, args[0], args[1]) }),
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.redis, "redis", "", text.Of("Redis of the lock, instead of SHOP_REDIS").In(lang))
-	f.output.add(cmd, lang, formText, formJSON)
-	addLang(set, &f.lang)
+	f.output.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
 // runLock prints what it found, or did.
 func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	if action != "show" && action != "release" {
-		return usage(text.Of("lock %q: want show or release"), action)
+		return cli.Usage(text.Of("lock %q: want show or release"), action)
 	}
 	c, err := replica.Read(nil)
 	if err != nil {
@@ -72,11 +73,11 @@ func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	}
 	address := cmp.Or(f.redis, c.Redis)
 	if address == "" {
-		return usage(text.Of("no Redis: set SHOP_REDIS or --redis"))
+		return cli.Usage(text.Of("no Redis: set SHOP_REDIS or --redis"))
 	}
 	client, err := backend.OpenRedis(address, 2)
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	defer func() { _ = client.Close() }()
 	// A waiter that gets the lock takes its TTL from its own process.
@@ -100,9 +101,9 @@ func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	for _, h := range found.Holders {
 		report.Holders = append(report.Holders, lockHolder{h.Host, h.PID, h.Reads, h.TTL.Milliseconds()})
 	}
-	return f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
-			return writeIndented(w, report)
+	return f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
+			return cli.WriteJSON(w, report)
 		}
 		_, err := io.WriteString(w, report.text(action, f.lang))
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/cli"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/testkit"
@@ -24,7 +25,7 @@ func TestLock(t *testing.T) {
 	run := func(want int, args ...string) string {
 		t.Helper()
 		args = append([]string{"lock"}, append(args, "--redis", r.URL)...)
-		code, out, errOut := commandLine(t.Context(), newRoot(language(args, func(string) string { return "" })), args...)
+		code, out, errOut := commandLine(t.Context(), newRoot(cli.Language(args, func(string) string { return "" })), args...)
 		if code != want {
 			t.Fatalf("shop %q: exit %d, want %d\n%s%s", args, code, want, out, errOut)
 		}
@@ -57,39 +58,39 @@ func TestLock(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	holder := fmt.Sprintf("  holder:  pid %d on ", os.Getpid())
-	wantIn(run(exitOK, "show", key), key+"\n", holder, "expires in ", "  waiting: 1\n", "  fence:   ")
-	wantIn(run(exitOK, "show", key, "--lang", "zh"), "持有者", "  等待：  1\n")
+	wantIn(run(cli.ExitOK, "show", key), key+"\n", holder, "expires in ", "  waiting: 1\n", "  fence:   ")
+	wantIn(run(cli.ExitOK, "show", key, "--lang", "zh"), "持有者", "  等待：  1\n")
 
 	var forced lockReport
-	testkit.Must(t, json.Unmarshal([]byte(run(exitOK, "release", key, "-o", "json")), &forced))
+	testkit.Must(t, json.Unmarshal([]byte(run(cli.ExitOK, "release", key, "-o", "json")), &forced))
 	next := <-waited
 	if next == nil || len(forced.Holders) != 1 || forced.Fence <= holds.Fence() || next.Fence() <= forced.Fence {
 		t.Fatalf("release says %+v of a holder with fence %d; the next is %v", forced, holds.Fence(), next)
 	}
 	testkit.Check(t, next.Release(inTime))
-	wantIn(run(exitFailed, "release", key), "is free: nobody holds it")
-	wantIn(run(exitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
+	wantIn(run(cli.ExitFailed, "release", key), "is free: nobody holds it")
+	wantIn(run(cli.ExitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
 
-	wantIn(run(exitOK, "show", key+"s"), "nobody ever has: is that the key?")
+	wantIn(run(cli.ExitOK, "show", key+"s"), "nobody ever has: is that the key?")
 
 	again, err := engine().Acquire(inTime, "lock:{1}")
 	testkit.Must(t, err)
-	wantIn(run(exitOK, "release", key), "  evicted: pid ", "which had ", "let the data refuse every fence below ")
+	wantIn(run(cli.ExitOK, "release", key), "  evicted: pid ", "which had ", "let the data refuse every fence below ")
 	_ = again.Release(inTime)
 
 	r.Client.Set(inTime, key, "somebody", 0)
-	wantIn(run(exitFailed, "release", key), "is no lock of the engine")
+	wantIn(run(cli.ExitFailed, "release", key), "is no lock of the engine")
 	r.Client.Del(inTime, key)
 	r.Client.RPush(inTime, key, "somebody")
-	wantIn(run(exitFailed, "show", key), "is no lock of the engine")
+	wantIn(run(cli.ExitFailed, "show", key), "is no lock of the engine")
 
 	r.URL = "redis://u:pass@127.0.0.1:1/0"
-	said := run(exitFailed, "show", key)
+	said := run(cli.ExitFailed, "show", key)
 	wantIn(said, "Redis at redis://", "connection refused")
 	if strings.Contains(said, "pass@") {
 		t.Errorf("the password is in %s", said)
 	}
 	r.URL = "zz"
-	run(exitUsage, "show", key)
-	wantIn(run(exitUsage, "shown", key), "want show or release")
+	run(cli.ExitUsage, "show", key)
+	wantIn(run(cli.ExitUsage, "shown", key), "want show or release")
 }

@@ -2,19 +2,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	layout "lastitem/say/report"
 	"lastitem/say/text"
@@ -22,26 +17,18 @@ import (
 
 func main() { os.Exit(shop()) }
 
-// shop runs the command line and returns the exit code. The first signal ends the command's context; after it, a second
-// one ends the process, for a command that does not come to its end. A second SIGHUP does not: when a terminal is
-// closed, the shell and the kernel both send one.
+// shop runs the command line and returns the exit code.
 func shop() int {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		signals = append(signals, syscall.SIGHUP)
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := cli.Interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	backend.LibraryLogs(slog.New(slog.DiscardHandler)) // serve logs them
 	cobra.EnableCommandSorting = false                 // a variable of cobra's; ours are in the order of commands
-	lang := language(os.Args[1:], os.Getenv)
+	lang := cli.Language(os.Args[1:], os.Getenv)
 	root := newRoot(lang)
 	root.SetOut(layout.Clean(os.Stdout)) // every command writes by way of these two
 	root.SetErr(layout.Clean(os.Stderr))
 	if err := replica.ReadFiles(); err != nil {
-		return finish(root, misuse(err), lang)
+		return finish(root, cli.Misuse(err), lang)
 	}
 	// which logs them, as hidden commands' children do
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" {
@@ -70,8 +57,8 @@ logs, metrics, and the messages of libraries, servers and the operating system.`
 	}
 	root.Version = version()
 	own := lang // of --lang before a command; it has been looked for already
-	addLang(root.PersistentFlags(), &own)
-	setHelp(root, lang)
+	cli.AddLang(root.PersistentFlags(), &own)
+	cli.SetHelp(root, lang, exits)
 	all := groups(lang)
 	for _, g := range all {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + text.Of(":").In(lang)})
@@ -79,70 +66,15 @@ logs, metrics, and the messages of libraries, servers and the operating system.`
 			cmd.GroupID = g.title
 			cmd.Flags().SortFlags = false // ours are in the order of their use
 			complete(cmd)
+			modesByFlag(cmd)
 			root.AddCommand(cmd)
 		}
 	}
 	root.AddCommand(hidden()...)
-	root.SetHelpCommand(newHelp(lang, all[len(all)-1].title))
+	root.SetHelpCommand(cli.NewHelp(lang, all[len(all)-1].title))
 	root.InitDefaultHelpCmd()
-	addHelpFlags(root, lang)
+	cli.AddHelpFlags(root, lang)
 	return root
-}
-
-// release is the version of lastitem, as the tag of the release names it.
-const release = "0.1.0"
-
-// version is the release and the commit, such as "0.1.0 (a1b2c3d4e5f6)".
-func version() string { return fmt.Sprintf("%s (%s)", release, builtFrom()) }
-
-// commit is set by the linker where the build knows it ('make build').
-var commit string
-
-// builtFrom is the commit that the binary was built from; "+dirty" where the tree had changes, "devel" where unknown.
-func builtFrom() string {
-	if commit != "" {
-		return commit
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	v, dirty := "devel", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+dirty"
-			}
-		}
-	}
-	return v + dirty
-}
-
-// newVersion prints what --version prints.
-func newVersion(lang string) *cobra.Command {
-	var out output
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: text.Of("Print the version and the commit that this binary was built from").In(lang),
-		Args:  arguments(0, 0),
-	}
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		return out.write(cmd, func(w io.Writer, form string) error {
-			if form == formJSON {
-				return writeIndented(w, map[string]string{
-					"version": release, "commit": builtFrom(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintf(w, "shop version %s\n", version())
-			return err
-		})
-	})
-	out.add(cmd, lang, formText, formJSON)
-	addLang(cmd.Flags(), &lang)
-	return cmd
 }
 
 // group is a section of 'shop --help'.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/cli"
 	"lastitem/stack"
 	"lastitem/testkit"
 )
@@ -25,13 +26,13 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	for _, line := range []string{"stock 101", "audit", "loadtest --mode mutex", "migrate --sql u:x@tcp(127.0.0.1:1)/shop",
 		"demo --redis redis://127.0.0.1:1"} {
-		if code, _, errOut := commandLine(ctx, newRoot("en"), strings.Fields(line)...); code != exitInterrupted {
-			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, exitInterrupted)
+		if code, _, errOut := commandLine(ctx, newRoot("en"), strings.Fields(line)...); code != cli.ExitInterrupted {
+			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, cli.ExitInterrupted)
 		}
 	}
 	// A setting that is wrong is still told as such.
-	if code, _, errOut := commandLine(ctx, newRoot("en"), "serve", "--conns", "many"); code != exitUsage {
-		t.Errorf("shop serve with a wrong setting after Ctrl-C: exit %d, %s; want %d", code, errOut, exitUsage)
+	if code, _, errOut := commandLine(ctx, newRoot("en"), "serve", "--conns", "many"); code != cli.ExitUsage {
+		t.Errorf("shop serve with a wrong setting after Ctrl-C: exit %d, %s; want %d", code, errOut, cli.ExitUsage)
 	}
 }
 
@@ -46,12 +47,12 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 		for _, file := range []string{"/dev/null/x.json", dir} {
 			args := []string{c.command, "--url", url, "--token", fakeToken, "--mode", "lua-lock", c.flag, file}
 			code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
-			if code != exitFailed || !strings.Contains(errOut, "shop: "+c.flag+": ") {
-				t.Errorf("shop %q: exit %d, %s%s; want exit %d and the flag", args, code, out, errOut, exitFailed)
+			if code != cli.ExitFailed || !strings.Contains(errOut, "shop: "+c.flag+": ") {
+				t.Errorf("shop %q: exit %d, %s%s; want exit %d and the flag", args, code, out, errOut, cli.ExitFailed)
 			}
 		}
 	}
-	if err := writable(dir + "/a/b.json"); err != nil {
+	if err := cli.Writable(dir + "/a/b.json"); err != nil {
 		t.Errorf("writable() = %v for a file in a directory that can be made", err)
 	}
 	if _, err := os.Stat(dir + "/a/b.json"); err == nil {
@@ -62,8 +63,8 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 // wantRefused wants a command line refused before anything is started, and the error to say why.
 func wantRefused(t *testing.T, cmd *cobra.Command, want string, args ...string) {
 	t.Helper()
-	if code, _, said := commandLine(t.Context(), cmd, args...); code != exitUsage || !strings.Contains(said, want) {
-		t.Errorf("shop %q: exit %d, %q; want exit %d and %q", args, code, said, exitUsage, want)
+	if code, _, said := commandLine(t.Context(), cmd, args...); code != cli.ExitUsage || !strings.Contains(said, want) {
+		t.Errorf("shop %q: exit %d, %q; want exit %d and %q", args, code, said, cli.ExitUsage, want)
 	}
 }
 
@@ -152,6 +153,10 @@ func TestUsage(t *testing.T) {
 		"loadtest --mode mutex --request GET/x":                     "Try 'shop loadtest --help'.\n",
 	} {
 		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
+	}
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "lab", "--replay",
+		filepath.Join(t.TempDir(), "none.json")); code != cli.ExitUsage || strings.Count(errOut, "\n") != 1 {
+		t.Errorf("lab --replay of no file: exit %d, %q, want that and no more", code, errOut)
 	}
 }
 
@@ -271,15 +276,15 @@ func TestExitCodes(t *testing.T) {
 	load := " --url " + url + " --token TOKEN --vus 4 --requests 60 --stock 20 --replicas 1 --quiet --out -"
 	nobody := " --url http://127.0.0.1:1"
 	for code, lines := range map[int][]string{
-		exitOK: {
+		cli.ExitOK: {
 			"version", "modes", "settings", "migrate --list", "demo --mode lua-lock" + load, "loadtest --mode unsafe" + load,
 		},
-		exitFailed: {
+		cli.ExitFailed: {
 			"demo --mode proud" + load, "loadtest --mode proud" + load, "demo --mode all --token x" + nobody,
 			"loadtest --mode all" + nobody,
 			"stock 101" + nobody, "audit" + nobody, "rolling" + nobody, "modes --out /dev/null/modes.json",
 		},
-		exitUsage: {
+		cli.ExitUsage: {
 			"up --port x", "modes nobody", "loadtest", "loadtest --mode all --plan nobody" + load,
 			"audit --product 0", "audit --lang fr", "lab --mode nobody", "lab --fault nobody", "lab --lanes 0",
 			"serve --lock-ttl soon", "serve --conns 0 --redis x",
@@ -313,16 +318,16 @@ func TestExitCodes(t *testing.T) {
 func TestExitHelp(t *testing.T) {
 	t.Parallel()
 	known := map[int]bool{}
-	for _, x := range exitCodes {
-		if known[x.code] || x.means.En == "" || x.means.Zh == "" {
-			t.Errorf("exit code %d is listed twice, or without a meaning", x.code)
+	for _, x := range exits {
+		if known[x.Code] || x.Means.En == "" || x.Means.Zh == "" {
+			t.Errorf("exit code %d is listed twice, or without a meaning", x.Code)
 		}
-		known[x.code] = true
+		known[x.Code] = true
 	}
 	named := regexp.MustCompile(`exits? (?:with|code) (\d+)`)
 	for _, cmd := range newRoot("en").Commands() {
 		_, out, _ := commandLine(t.Context(), newRoot("en"), cmd.Name(), "--help")
-		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exitHelp("en")) {
+		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+cli.ExitHelp(exits, "en")) {
 			t.Errorf("shop %s --help does not list the exit codes:\n%s", cmd.Name(), out)
 		}
 		for _, m := range named.FindAllStringSubmatch(cmd.Long, -1) {

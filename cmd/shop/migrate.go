@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/say/redact"
 	"lastitem/say/text"
@@ -19,14 +20,14 @@ func newMigrate(lang string) *cobra.Command {
 		Short: text.Of("Create or update the tables in the database of SHOP_SQL").In(lang),
 		Long: text.Of(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it
 starts; several at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`).In(lang),
-		Args: arguments(0, 0),
+		Args: cli.Arguments(0, 0),
 	}
 	dsn := cmd.Flags().String("sql", "", text.Of("database, instead of SHOP_SQL").In(lang))
 	list := cmd.Flags().Bool("list", false, text.Of("only list the migrations that this binary holds").In(lang))
-	var out output
-	out.add(cmd, lang, formText, formJSON)
-	addLang(cmd.Flags(), &lang)
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+	var out cli.Output
+	out.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(cmd.Flags(), &lang)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if *list {
 			return listMigrations(cmd, &out)
 		}
@@ -39,19 +40,19 @@ starts; several at once are safe. Tables of the same names that lastitem did not
 			*dsn, name = c.SQL, "SHOP_SQL"
 		}
 		if *dsn == "" {
-			return usage(text.Of("no database: set SHOP_SQL or --sql"))
+			return cli.Usage(text.Of("no database: set SHOP_SQL or --sql"))
 		}
 		db, err := backend.OpenSQL(*dsn, 2)
 		if err != nil {
-			return misuse(fmt.Errorf("%s: %w", name, err))
+			return cli.Misuse(fmt.Errorf("%s: %w", name, err))
 		}
 		applied, err := backend.Migrate(cmd.Context(), db)
 		if err != nil {
 			return err
 		}
-		return out.write(cmd, func(w io.Writer, form string) error {
-			if form == formJSON {
-				return writeIndented(w, map[string]any{"database": redact.Address(*dsn), "applied": append([]int{}, applied...)})
+		return out.Write(cmd, func(w io.Writer, form string) error {
+			if form == cli.JSON {
+				return cli.WriteJSON(w, map[string]any{"database": redact.Address(*dsn), "applied": append([]int{}, applied...)})
 			}
 			_, err := fmt.Fprintf(w, text.Of("%s: %d applied, up to date\n").In(lang), redact.Address(*dsn), len(applied))
 			return err
@@ -61,7 +62,7 @@ starts; several at once are safe. Tables of the same names that lastitem did not
 }
 
 // listMigrations prints the migrations of each dialect, in their order.
-func listMigrations(cmd *cobra.Command, out *output) error {
+func listMigrations(cmd *cobra.Command, out *cli.Output) error {
 	var names []string
 	for _, dialect := range []string{"mysql", "sqlite"} {
 		all, err := backend.Migrations(dialect)
@@ -72,9 +73,9 @@ func listMigrations(cmd *cobra.Command, out *output) error {
 			names = append(names, dialect+"/"+m.Name)
 		}
 	}
-	return out.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
-			return writeIndented(w, map[string]any{"migrations": names})
+	return out.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
+			return cli.WriteJSON(w, map[string]any{"migrations": names})
 		}
 		_, err := fmt.Fprintln(w, strings.Join(names, "\n"))
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/compare"
@@ -21,7 +22,7 @@ import (
 
 func newModes(lang string) *cobra.Command {
 	var docs string
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "modes [NAME]",
 		Short: text.Of("List the modes of this binary, or print the essay on one").In(lang),
@@ -36,21 +37,21 @@ when to use it.
 Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the
 Markdown is the table of the README.`).In(lang),
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes -o json",
-		Args:    arguments(0, 1),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		Args:    cli.Arguments(0, 1),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 1 && (out.gives(formJSON) || docs != ""):
-				return usage(text.Of("a mode's essay is Markdown: JSON and --docs are for the list"))
+			case len(args) == 1 && (out.Gives(cli.JSON) || docs != ""):
+				return cli.Usage(text.Of("a mode's essay is Markdown: JSON and --docs are for the list"))
 			case docs != "":
 				return pages.Write(docs)
 			}
-			return out.write(cmd, func(w io.Writer, form string) error {
+			return out.Write(cmd, func(w io.Writer, form string) error {
 				switch {
 				case len(args) == 1:
 					return printEssay(w, args[0], lang)
-				case form == formJSON:
+				case form == cli.JSON:
 					return printModesJSON(w)
-				case form == formMarkdown:
+				case form == cli.Markdown:
 					_, err := io.WriteString(w, pages.Table(lang))
 					return err
 				}
@@ -59,8 +60,8 @@ Markdown is the table of the README.`).In(lang),
 			})
 		}),
 	}
-	out.add(cmd, lang, formText, formJSON, formMarkdown)
-	addLang(cmd.Flags(), &lang)
+	out.Add(cmd, lang, cli.Text, cli.JSON, cli.Markdown)
+	cli.AddLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write modes.md and a page per mode into this directory, in both "+
 		"languages").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
@@ -86,9 +87,9 @@ func printEssay(w io.Writer, name, lang string) error {
 // noMode is the error for a name that is no mode's, with the nearest one.
 func noMode(name string) error {
 	if _, err := compare.Select(modesHere(), name); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
-	return usage(text.Of("%q: want the name of one mode"), name) // it is a pattern
+	return cli.Usage(text.Of("%q: want the name of one mode"), name) // it is a pattern
 }
 
 // modesHere are the modes that this binary knows, as GET /modes lists them, less what only a running shop knows.
@@ -112,7 +113,7 @@ func printModesJSON(w io.Writer) error {
 	for _, m := range modesHere() {
 		modes = append(modes, modeJSON{Mode: m})
 	}
-	return writeIndented(w, map[string]any{"modes": modes})
+	return cli.WriteJSON(w, map[string]any{"modes": modes})
 }
 
 // modeWords are the words of the list, by language.

@@ -3,13 +3,13 @@ package main
 import "lastitem/testkit/testenv"
 
 const (
-	holdEnd     = "internal/store/hold_end.go"
-	holdSweep   = "internal/store/hold_sweep.go"
-	bothSQL     = "internal/store/sql/both.sql"
-	mysqlSQL    = "internal/store/sql/mysql.sql"
+	holdEnd     = "internal/store/sqldb/end.go"
+	holdSweep   = "internal/store/sqldb/sweep.go"
+	bothSQL     = "internal/store/sqldb/sql/both.sql"
+	mysqlSQL    = "internal/store/sqldb/sql/mysql.sql"
 	reserveSQL  = "internal/stock/reserve_sql.go"
 	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)"
-	storeTests  = "./internal/store "
+	storeTests  = "./internal/store/sqldb "
 	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
 )
 
@@ -71,13 +71,13 @@ var reservationMutants = []mutant{
 	},
 	{
 		name: "a cancel in Redis that ends what has ended",
-		edits: []testenv.Edit{{"internal/store/lua/hold_cancel.lua", "if was == 'held' then",
+		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_cancel.lua", "if was == 'held' then",
 			"if was ~= 'confirmed' then"}},
 		mode: "reserve-redis", store: "redis", fault: "retry", letters: "O",
 	},
 	{
 		name: "a late payment in Redis takes no units again",
-		edits: []testenv.Edit{{"internal/store/lua/hold_confirm.lua", "late and (fresh or not take(h))",
+		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_confirm.lua", "late and (fresh or not take(h))",
 			"late"}},
 		mode: "reserve-redis", store: "redis", fault: "expiry", letters: "O",
 	},
@@ -96,10 +96,10 @@ var reservationMutants = []mutant{
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
 	loaded("a cart gives back its first item only",
-		testenv.Edit{"internal/store/hold.go", "for _, item := range h.Items {\n\t\t\tat := place",
+		testenv.Edit{"internal/store/sqldb/reserve.go", "for _, item := range h.Items {\n\t\t\tat := place",
 			"for _, item := range h.Items[:1] {\n\t\t\tat := place"}),
 	loaded("an extension that no sweep sees",
-		testenv.Edit{"internal/store/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
+		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
 	loaded("a release that does not give the buyer's units back",
 		testenv.Edit{bothSQL, "SET units = units - ? WHERE", "SET units = units - 0 * ? WHERE"}),
 	loaded("every payment's row says order",

@@ -27,12 +27,12 @@ type mutant struct {
 var mutants = []mutant{
 	{
 		name:  "the guard taken out of lease-seq",
-		edits: []testenv.Edit{{"internal/store/sql/both.sql", "lease_seq = ? AND stock >= ?", "? >= 0 AND ? >= 0"}},
+		edits: []testenv.Edit{{"internal/store/sqldb/sql/both.sql", "lease_seq = ? AND stock >= ?", "? >= 0 AND ? >= 0"}},
 		mode:  "lease-seq", store: "sql", fault: "pause", letters: "O",
 	},
 	{
 		name: "the fence compared the wrong way",
-		edits: []testenv.Edit{{"internal/store/sql/both.sql", "WHERE id = ? AND fence <= ? AND way",
+		edits: []testenv.Edit{{"internal/store/sqldb/sql/both.sql", "WHERE id = ? AND fence <= ? AND way",
 			"WHERE id = ? AND (fence >= ? OR fence IS NULL) AND way"}},
 		mode: "fencing-read", store: "sql", fault: "pause", letters: "O",
 	},
@@ -45,21 +45,21 @@ var mutants = []mutant{
 	{
 		name: "the order before the guard",
 		edits: []testenv.Edit{{
-			"internal/stock/lease_seq.go", "err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {",
-			"err = d.Orders.InTx(ctx, order, func(*store.Tx) error { return nil })\n\tif err != nil {\n\t\treturn Receipt{}, " +
+			"internal/stock/lease_seq.go", "err = d.Orders.InTx(ctx, order, func(tx *sqldb.Tx) error {",
+			"err = d.Orders.InTx(ctx, order, func(*sqldb.Tx) error { return nil })\n\tif err != nil {\n\t\treturn Receipt{}, " +
 				"err\n\t}\n" +
-				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {",
+				"\terr = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {",
 		}},
 		mode: "lease-seq", store: "sql", fault: "pause", letters: "O",
 	},
 	{
 		name: "the key's row outside the transaction",
 		edits: []testenv.Edit{{
-			"internal/stock/idempotent.go", "err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = take(ctx, tx, " +
+			"internal/stock/idempotent.go", "err = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {\n",
+			"err = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {\n\t\tr, refusal, err = take(ctx, tx, " +
 				"req)\n\t\treturn err\n\t})\n" +
 				"\tif err != nil {\n\t\treturn Receipt{}, err\n\t}\n" +
-				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
+				"\terr = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {\n",
 		}, {"internal/stock/idempotent.go", "if r, refusal, err = take(ctx, tx, req); err == nil {", "if err == nil {"}},
 		mode: "idempotent", store: "sql", fault: "retry", letters: "D",
 	},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/cli"
 	"lastitem/stack"
 	"lastitem/testkit/testenv"
 )
@@ -37,8 +38,8 @@ func TestMutants(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &res); err != nil || len(res.Cells) != 1 {
 				t.Fatalf("exit %d, %v:\n%s", code, err, out)
 			}
-			if found := res.Cells[0].Found; code != exitFailed || !strings.ContainsAny(found, m.letters) {
-				t.Errorf("%s %s: exit %d, found %q; want %d and one of %q", m.mode, m.fault, code, found, exitFailed, m.letters)
+			if found := res.Cells[0].Found; code != cli.ExitFailed || !strings.ContainsAny(found, m.letters) {
+				t.Errorf("%s %s: exit %d, found %q; want %d and one of %q", m.mode, m.fault, code, found, cli.ExitFailed, m.letters)
 			}
 		})
 	}

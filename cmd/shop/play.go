@@ -19,6 +19,7 @@ import (
 
 	"lastitem/console"
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/plan"
@@ -46,21 +47,21 @@ the end the judge of 'shop demo' says what was sold. The page comes from this bi
 The printed address has the admin token after its '#', a part that browsers send to no server. Anyone who has the
 address can start runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`).In(lang),
 		Example: "  shop play\n  shop play --port 9000 --backend embedded --no-open\n  shop play --rtt 1ms",
-		Args:    arguments(0, 0),
-		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
+		Args:    cli.Arguments(0, 0),
+		RunE:    cli.Run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"port", &f.port, 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("replicas to start; a run may use fewer")},
 		{"backend", &f.backend, stack.Auto, backendHelp},
-	}.add(set, lang)
+	}.Add(set, lang)
 	addOwn(set, lang, &f.own)
 	addRTT(set, lang, &f.rtt)
-	flags{
+	cli.Flags{
 		{"no-open", &f.noOpen, nil, text.Of("only print the address; do not open a browser")},
-	}.add(set, lang)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"lastitem/internal/cli"
 	"lastitem/testkit"
 )
 
@@ -295,11 +296,11 @@ func TestReports(t *testing.T) {
 				t.Fatalf("shop %s: exit %d, %v, want %d\n%s", name, code, err, want, out)
 			}
 		}
-		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--url", balancer, "--out",
+		report(cli.ExitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--url", balancer, "--out",
 			file("demo")+".json")
 		report(exitThreshold, "loadtest", "--url", balancer, "--mode", "lua-lock,redis-lua", "--stock", "200",
 			"--threshold", "oversold==0", "--threshold", "p(50)<1us")
-		report(exitOK, "lab", "--mode", "unsafe", "--fault", "threads")
+		report(cli.ExitOK, "lab", "--mode", "unsafe", "--fault", "threads")
 		for _, name := range []string{"demo", "loadtest", "lab"} {
 			b.do("open", chromedp.Navigate("file://"+file(name)+".html"))
 			eval[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }) ?? true`)

@@ -21,6 +21,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/stack"
@@ -325,11 +326,11 @@ func TestAuditCommand(t *testing.T) {
 		code int
 		says string
 	}{
-		{"exact", []string{"--url", exact}, exitOK, "redis · EXACT"},
+		{"exact", []string{"--url", exact}, cli.ExitOK, "redis · EXACT"},
 		{"exact, the other store", []string{"--url", exact, "--store", "sql"}, exitInconclusive, "sql · VACUOUS"},
-		{"broken", []string{"--url", broken}, exitFailed, "unit 10 was sold 2 times: order order-j; order order-k"},
-		{"broken, in Chinese", []string{"--url", broken, "--lang", "zh"}, exitFailed, "超卖 1"},
-		{"broken, as JSON", []string{"--url", broken, "-o", "json"}, exitFailed, `"verdict": "BROKEN"`},
+		{"broken", []string{"--url", broken}, cli.ExitFailed, "unit 10 was sold 2 times: order order-j; order order-k"},
+		{"broken, in Chinese", []string{"--url", broken, "--lang", "zh"}, cli.ExitFailed, "超卖 1"},
+		{"broken, as JSON", []string{"--url", broken, "-o", "json"}, cli.ExitFailed, `"verdict": "BROKEN"`},
 		{"nothing sold", []string{"--url", untouched}, exitInconclusive, "nothing was sold"},
 		{"no such product", []string{"--url", exact, "--product", "7"}, exitInconclusive, ""},
 	} {
@@ -347,7 +348,7 @@ func TestAuditCommand(t *testing.T) {
 		strings.Contains(out, "oversold") {
 		t.Errorf("shop audit of a store that is not there says\n%s\nwant no numbers", out)
 	}
-	if exitFor(judge.Verdict("")) == exitOK {
+	if exitFor(judge.Verdict("")) == cli.ExitOK {
 		t.Error("a verdict nobody knows is green")
 	}
 }

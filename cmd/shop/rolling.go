@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 	"lastitem/say/text"
@@ -33,7 +34,7 @@ type rollingFlags struct {
 	length  time.Duration
 	backend string
 	lang    string
-	output  output
+	output  cli.Output
 }
 
 // rolledReplicas is how many replicas a stack has that is rolled.
@@ -54,24 +55,24 @@ orders wrong, or if the load ended before the last replica was replaced. With --
 three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends the load.`).In(lang),
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- " +
 			"scripts/compose roll",
-		Args: arguments(0, math.MaxInt),
-		RunE: run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
+		Args: cli.Arguments(0, math.MaxInt),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // what follows COMMAND is COMMAND's
-	flags{
+	cli.Flags{
 		{"old", &f.old, nil, text.Of("the binary to begin with (default: this one)")},
 		{"new", &f.new, nil, text.Of("the binary to end with (default: this one)")},
 		{"url", &f.url, nil, text.Of("send the load there, with the token in SHOP_ADMIN_TOKEN")},
-		{"mode", (*list)(&f.modes), []string{"lease-seq", "idempotent", "redis-lua"},
+		{"mode", (*cli.List)(&f.modes), []string{"lease-seq", "idempotent", "redis-lua"},
 			text.Of("modes to sell by, each a product of its own")},
 		{"rate", &f.rate, float64(40), text.Of("requests per second and mode")},
 		{"duration", &f.length, 10 * time.Minute, text.Of("how long the load lasts at most; it ends when the " +
 			"replicas are replaced")},
 		{"backend", &f.backend, stack.Auto, backendHelp},
-	}.add(set, lang)
-	f.output.add(cmd, lang, formText, formJSON)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	f.output.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
@@ -79,11 +80,11 @@ three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends 
 func (f *rollingFlags) check() error {
 	switch {
 	case len(f.modes) == 0:
-		return usage(text.Of("--mode names no mode"))
+		return cli.Usage(text.Of("--mode names no mode"))
 	case !(f.rate > 0):
-		return usage(text.Of("--rate %v: want more than 0"), f.rate)
+		return cli.Usage(text.Of("--rate %v: want more than 0"), f.rate)
 	case f.length <= 0:
-		return usage(text.Of("--duration %v: want more than 0"), f.length)
+		return cli.Usage(text.Of("--duration %v: want more than 0"), f.length)
 	}
 	return checkBackendFlag(f.backend)
 }
@@ -92,11 +93,11 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	switch {
 	case f.url == "" && len(argv) > 0:
-		return usage(text.Of("a COMMAND to replace the replicas wants --url, where they are"))
+		return cli.Usage(text.Of("a COMMAND to replace the replicas wants --url, where they are"))
 	case f.url != "" && len(argv) > 0:
 		return f.during(cmd, f.url, adminToken(), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
 	case f.url != "":
@@ -178,7 +179,7 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 
 // vacuous is the error of a run that could not have shown a failure.
 func vacuous(why text.Text, args ...any) error {
-	return ended(exitInconclusive, text.Of("VACUOUS: %w"), why.Errorf(args...))
+	return cli.Ended(exitInconclusive, text.Of("VACUOUS: %w"), why.Errorf(args...))
 }
 
 // load sells by every mode at once until enough is closed.
@@ -197,7 +198,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	for i, name := range f.modes {
 		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
 		if at < 0 || !all[at].Available {
-			return rolled{err: usage(text.Of("--mode %s: there is none, or it is not available here"), name)}
+			return rolled{err: cli.Usage(text.Of("--mode %s: there is none, or it is not available here"), name)}
 		}
 		modes[i] = all[at]
 	}
@@ -241,7 +242,7 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 	interrupted := cmd.Context().Err() != nil
 	switch {
 	case r.err != nil && interrupted:
-		return ended(exitInterrupted, interruptedText)
+		return cli.Ended(cli.ExitInterrupted, interruptedText)
 	case r.err != nil:
 		return r.err
 	}
@@ -250,14 +251,14 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 		err = vacuous(text.Of("the requests were served by %s, want every replica"), r.Servers())
 	}
 	if interrupted { // what it cut short is no finding
-		err = ended(exitInterrupted, interruptedText)
+		err = cli.Ended(cli.ExitInterrupted, interruptedText)
 	}
 	if r.Exact = err == nil; !r.Exact {
 		r.Why = text.ErrorIn(f.lang, err)
 	}
-	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
-			return writeIndented(w, r.RollingResult)
+	return errors.Join(err, f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
+			return cli.WriteJSON(w, r.RollingResult)
 		}
 		return r.WriteText(w, f.lang)
 	}))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/say/redact"
 	"lastitem/target"
@@ -167,7 +168,7 @@ func TestSecretsOfResultsNeverLeave(t *testing.T) {
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url",
 			strings.Replace(url, "http://", "http://u:"+plants[0]+"@", 1), "--token", fakeToken,
 			"--mode", "lua-lock", "--vus", "2", "--requests", "20", "--stock", "5", "--out", "r."+form, "--history", "h.jsonl")
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Errorf("%s: exit %d, %s", form, code, errOut)
 		}
 		wantNoSecret(t, form, out+errOut)
@@ -234,7 +235,7 @@ func TestStoryHoldsNoValues(t *testing.T) {
 	given := []string{"--env", "API_TOKEN=" + plants[0], "--header", "authorization: Bearer " + plants[0]}
 	code, said := over(t, append([]string{"lab", "--replay", "story.json"}, given...)...)
 	wantNoSecret(t, "--replay", said)
-	if code != exitInterrupted || !strings.Contains(said, `runs this command: "app {{port}} {{redis}}"`) ||
+	if code != cli.ExitInterrupted || !strings.Contains(said, `runs this command: "app {{port}} {{redis}}"`) ||
 		!strings.Contains(said, `"POST /reset"`) {
 		t.Errorf("lab --replay: exit %d, %s; want the command and the requests", code, said)
 	}

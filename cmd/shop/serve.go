@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/say/text"
 )
@@ -23,13 +24,13 @@ default. Other users of the machine can read a flag's value, so give passwords b
 SHOP_REDIS_FILE names one. SIGTERM and Ctrl-C end the replica with exit code 0, after the requests in flight.`).In(lang),
 		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 " +
 			"--lock-ttl 5s",
-		Args: arguments(0, 0),
+		Args: cli.Arguments(0, 0),
 	}
 	given := givenSettings{}
 	given.add(cmd.Flags(), lang)
-	section(cmd.Flags(), text.Of("Language").In(lang), func() { addLang(cmd.Flags(), &lang) })
+	cli.Section(cmd.Flags(), text.Of("Language").In(lang), func() { cli.AddLang(cmd.Flags(), &lang) })
 	var c replica.Config
-	body := run(func(cmd *cobra.Command, _ []string) (err error) {
+	body := cli.Run(func(cmd *cobra.Command, _ []string) (err error) {
 		if c, err = replica.Read(given); err != nil {
 			return err
 		}
@@ -40,10 +41,10 @@ SHOP_REDIS_FILE names one. SIGTERM and Ctrl-C end the replica with exit code 0, 
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := body(cmd, args)
-		var e *exitError
-		if c.LogFormat == "json" && errors.As(err, &e) && e.err != nil { // to the last line
-			c.Logger(cmd.ErrOrStderr()).Error("shop ends", "err", e.err)
-			return &exitError{code: e.code}
+		var e *cli.Error
+		if c.LogFormat == "json" && errors.As(err, &e) && e.Err != nil { // to the last line
+			c.Logger(cmd.ErrOrStderr()).Error("shop ends", "err", e.Err)
+			return &cli.Error{Code: e.Code}
 		}
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lastitem/internal/cli"
 	"lastitem/testkit"
 )
 
@@ -30,8 +31,8 @@ func TestLastLineOfTheLogIsJSON(t *testing.T) {
 	t.Parallel()
 	taken := testkit.Listen(t)
 	for code, args := range map[int][]string{
-		exitUsage:  {"--lock-ttl", "soon"},
-		exitFailed: {"--listen", taken.Addr().String(), "--sql", "sqlite:" + filepath.Join(t.TempDir(), "shop.db")},
+		cli.ExitUsage:  {"--lock-ttl", "soon"},
+		cli.ExitFailed: {"--listen", taken.Addr().String(), "--sql", "sqlite:" + filepath.Join(t.TempDir(), "shop.db")},
 	} {
 		got, out, errOut := commandLine(t.Context(), newRoot("en"),
 			append([]string{"serve", "--log-format", "json"}, args...)...)

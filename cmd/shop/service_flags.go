@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/target"
 )
@@ -26,10 +27,10 @@ var statusNames = map[string]string{"ok-status": "ok", "refused-status": "refuse
 // register declares the flags on set.
 func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
-	flags{
+	cli.Flags{
 		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, " +
 			"{{quantity}} and {{key}}")},
-		{"header", (*repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
+		{"header", (*cli.Repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
 		{"key-header", &f.KeyHeader, nil, text.Of("header for an idempotency key; the fault retry needs a key")},
 		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
 		{"ok-body", &f.OK.Body, nil, text.Of("regular expression that the body of a sold answer must match as well")},
@@ -40,14 +41,14 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"declined-body", &f.Declined.Body, nil, text.Of("the same for a busy answer")},
 		{"order-id", &f.OrderID, nil, text.Of("JSON pointer of the order's id in the answer (default: order_id or " +
 			"orderId)")},
-		{"setup-sql", (*repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with several; " +
+		{"setup-sql", (*cli.Repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with several; " +
 			"run once")},
-		{"reset-sql", (*repeated)(&f.ResetSQL), nil, text.Of("SQL statement run before every schedule or run: sets the " +
+		{"reset-sql", (*cli.Repeated)(&f.ResetSQL), nil, text.Of("SQL statement run before every schedule or run: sets the " +
 			"stock of " +
 			"{{product}} to {{stock}}, or deletes its orders")},
-		{"reset-redis", (*repeated)(&f.ResetRedis), nil, text.Of("Redis command run for the same purpose; the lab empties " +
+		{"reset-redis", (*cli.Repeated)(&f.ResetRedis), nil, text.Of("Redis command run for the same purpose; the lab empties " +
 			"Redis first")},
-		{"reset-url", (*repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD PATH " +
+		{"reset-url", (*cli.Repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD PATH " +
 			"[BODY]")},
 		{"stock-sql", &f.Stock.SQL, nil, text.Of("query that returns the remaining stock of {{product}}")},
 		{"stock-redis", &f.Stock.Redis, nil, text.Of("Redis command that returns the remaining stock")},
@@ -59,7 +60,7 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 			"these fields")},
 		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
 			"pointer into the answer")},
-	}.add(set, lang)
+	}.Add(set, lang)
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
 			name = other
@@ -75,13 +76,13 @@ func (s *serviceFlags) read(f *target.Foreign) (err error) {
 		into       *target.Meaning
 	}{{"ok", s.ok, &f.OK}, {"refused", s.refused, &f.Refused}, {"declined", s.declined, &f.Declined}} {
 		if x.into.Statuses, err = statuses(x.text); err != nil {
-			return usage(text.Of("--%s %q: %w"), x.name, x.text, err)
+			return cli.Usage(text.Of("--%s %q: %w"), x.name, x.text, err)
 		}
 	}
 	for _, said := range s.setup {
 		more, err := statements(said)
 		if err != nil {
-			return usage(text.Of("--setup-sql: %w"), err)
+			return cli.Usage(text.Of("--setup-sql: %w"), err)
 		}
 		f.SetupSQL = append(f.SetupSQL, more...)
 	}
@@ -91,11 +92,11 @@ func (s *serviceFlags) read(f *target.Foreign) (err error) {
 // alone refuses a flag that describes a service, but for some, if the flag that says which one is missing: it would say
 // nothing.
 func alone(set *pflag.FlagSet, which string, but ...string) (err error) {
-	ours := set.Lookup(which).Annotations[sectionAnnotation]
+	ours := set.Lookup(which).Annotations[cli.SectionAnnotation]
 	set.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Name != which && !slices.Contains(but, f.Name) &&
-			slices.Equal(f.Annotations[sectionAnnotation], ours) {
-			err = usage(text.Of("--%s needs --%s"), f.Name, which)
+			slices.Equal(f.Annotations[cli.SectionAnnotation], ours) {
+			err = cli.Usage(text.Of("--%s needs --%s"), f.Name, which)
 		}
 	})
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/contract/api"
 	manual "lastitem/docs"
+	"lastitem/internal/cli"
 	"lastitem/internal/replica"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/report"
@@ -121,7 +121,7 @@ type givenSettings map[string]string
 func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 	set.SortFlags = false
 	for _, group := range settingGroups {
-		section(set, group.text.In(lang), func() {
+		cli.Section(set, group.text.In(lang), func() {
 			for _, s := range replica.Settings() {
 				if s.Group == group.name {
 					f := set.VarPF(&settingFlag{given: g, setting: s}, s.Flag(), "", s.Help.In(lang)+" ["+settingNames(s, "$")+"]")
@@ -164,7 +164,7 @@ func unknownSettings(environ []string) (all []unknown) {
 		if !strings.HasPrefix(name, "SHOP_") || foreignSettings.MatchString(name) || slices.Contains(names, name) {
 			continue
 		}
-		distance := func(of string) int { return api.EditDistance(name, of) }
+		distance := func(of string) int { return text.EditDistance(name, of) }
 		all = append(all, unknown{name, slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })})
 	}
 	slices.SortFunc(all, func(a, b unknown) int { return strings.Compare(a.name, b.name) })
@@ -218,7 +218,7 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 
 func newSettings(lang string) *cobra.Command {
 	var docs string
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: text.Of("List every setting: environment variables, their defaults, what they do").In(lang),
@@ -226,16 +226,16 @@ func newSettings(lang string) *cobra.Command {
 tests read. Each of a replica is a flag of 'shop serve' too: SHOP_LOCK_TTL is --lock-ttl. The flag comes before the
 variable, and the variable before the default. 'shop up' and 'shop demo' pass the variables of a replica on to the
 replicas that they start, except the addresses that they choose themselves.`).In(lang),
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			if docs != "" {
 				return writeSettingsPages(docs)
 			}
-			return out.write(cmd, func(w io.Writer, form string) error {
+			return out.Write(cmd, func(w io.Writer, form string) error {
 				switch form {
-				case formJSON:
-					return writeIndented(w, map[string]any{"settings": append(replica.Settings(), otherSettings...)})
-				case formMarkdown:
+				case cli.JSON:
+					return cli.WriteJSON(w, map[string]any{"settings": append(replica.Settings(), otherSettings...)})
+				case cli.Markdown:
 					_, err := io.WriteString(w, settingsTable(lang))
 					return err
 				}
@@ -244,8 +244,8 @@ replicas that they start, except the addresses that they choose themselves.`).In
 			})
 		}),
 	}
-	out.add(cmd, lang, formText, formJSON, formMarkdown)
-	addLang(cmd.Flags(), &lang)
+	out.Add(cmd, lang, cli.Text, cli.JSON, cli.Markdown)
+	cli.AddLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write settings.md and settings.zh.md into this directory").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	cmd.MarkFlagsMutuallyExclusive("out", "docs")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/internal/guest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
@@ -27,7 +28,7 @@ var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul"
 
 // addOwn declares the flags of the user's own servers.
 func addOwn(set *pflag.FlagSet, lang string, o *guest.OwnServers) {
-	flags{
+	cli.Flags{
 		{"redis", &o.Redis, nil, text.Of("your own Redis, as a redis:// URL")},
 		{"sql", &o.SQL, nil, text.Of("your own MySQL, as user:password@tcp(host:port)/database, or " +
 			"sqlite:/path/file.db")},
@@ -37,7 +38,7 @@ func addOwn(set *pflag.FlagSet, lang string, o *guest.OwnServers) {
 		{"zookeeper", &o.ZooKeeper, nil, text.Of("your own ZooKeeper, as host:port, several comma-separated")},
 		{"consul", &o.Consul, nil, text.Of("your own Consul, as the http://host:port of an agent")},
 		{"kafka", &o.Kafka, nil, text.Of("your own Kafka, as host:port, several comma-separated")},
-	}.add(set, lang)
+	}.Add(set, lang)
 }
 
 // maxReplicas is how many a stack may have on one machine.
@@ -53,7 +54,7 @@ var (
 // checkBackendFlag refuses what is none of stack's values.
 func checkBackendFlag(kind string) error {
 	if !slices.Contains([]string{stack.Auto, stack.Embedded, stack.Local}, kind) {
-		return usage(text.Of("--backend %s: want auto, embedded or local"), kind)
+		return cli.Usage(text.Of("--backend %s: want auto, embedded or local"), kind)
 	}
 	return nil
 }
@@ -64,10 +65,10 @@ const maxRTT = time.Second
 
 // addRTT declares --rtt.
 func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
-	flags{
+	cli.Flags{
 		{"rtt", rtt, nil, text.Of("round trip to add between the replicas and Redis, SQL and the other " +
 			"servers, as 1ms (default: none)")},
-	}.add(set, lang)
+	}.Add(set, lang)
 }
 
 // checkRTT checks --rtt. others are the flags that exclude it.
@@ -77,12 +78,12 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	}
 	for _, name := range others {
 		if set.Changed(name) {
-			return usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round "+
+			return cli.Usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round "+
 				"trip of its own"), name)
 		}
 	}
 	if rtt <= 0 || rtt > maxRTT {
-		return usage(text.Of("--rtt %v: want more than 0, and at most %v"), rtt, maxRTT)
+		return cli.Usage(text.Of("--rtt %v: want more than 0, and at most %v"), rtt, maxRTT)
 	}
 	return nil
 }
@@ -99,9 +100,9 @@ type stackFlags struct {
 func (f *stackFlags) check(set *pflag.FlagSet) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
-		return usage(replicasRange, f.replicas, maxReplicas)
+		return cli.Usage(replicasRange, f.replicas, maxReplicas)
 	case f.port < 0 || f.port > 65535:
-		return usage(portRange, f.port)
+		return cli.Usage(portRange, f.port)
 	}
 	return cmp.Or(checkBackendFlag(f.backend), checkRTT(set, f.rtt, ownFlags...))
 }
@@ -137,7 +138,7 @@ func newGuest(ctx context.Context, own guest.OwnServers) (*guest.Guest, error) {
 func usageOfAddress(err error) error {
 	var e *guest.AddressError
 	if errors.As(err, &e) {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	return err
 }
@@ -145,9 +146,9 @@ func usageOfAddress(err error) error {
 // newGuestLeave is the keeper's last command of a stack on the user's own servers.
 func newGuestLeave() *cobra.Command {
 	return &cobra.Command{
-		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
+		Use: "guest-leave", Hidden: true, Args: cli.Arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			g, err := guest.FromEnvironment()
 			if err != nil {
 				return usageOfAddress(err)
@@ -162,7 +163,7 @@ func newGuestLeave() *cobra.Command {
 func extrasFor(pattern string) ([]string, error) {
 	selected, err := compare.Select(modesHere(), pattern)
 	if err != nil {
-		return nil, misuse(err)
+		return nil, cli.Misuse(err)
 	}
 	extras := []string{}
 	for _, m := range selected {
@@ -190,7 +191,7 @@ func onOwnStack(ctx context.Context, o stack.Options, body func(context.Context,
 	running, err := stack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
-			return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
+			return cli.Ended(cli.ExitInterrupted, text.Of("interrupted before the stack was up"))
 		}
 		return err
 	}
@@ -220,9 +221,9 @@ func announceEnd(cmd *cobra.Command, lang string) (undo func() bool) {
 
 // closed joins the error of a command with the error of its cleanup. The exit code of err is kept.
 func closed(err, closing error) error {
-	var e *exitError
+	var e *cli.Error
 	if closing != nil && errors.As(err, &e) {
-		return &exitError{code: e.code, err: errors.Join(e.err, closing)}
+		return &cli.Error{Code: e.Code, Err: errors.Join(e.Err, closing)}
 	}
 	return errors.Join(err, closing)
 }

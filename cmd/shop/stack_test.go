@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/loadtest"
 	"lastitem/stack"
 	"lastitem/testkit"
@@ -130,7 +131,7 @@ func TestUp(t *testing.T) {
 		t.Errorf("GET /modes/etcd says %q, want %q", why, want)
 	}
 	if code, out, errOut := commandLine(t.Context(), newRoot("en"), "stock", "101", "3", "--url", s.URL, "--token",
-		"t0ken"); code != exitOK || !strings.Contains(out, `"redis":3`) {
+		"t0ken"); code != cli.ExitOK || !strings.Contains(out, `"redis":3`) {
 		t.Errorf("shop stock 101 3 by the balancer: exit %d, %s%s", code, out, errOut)
 	}
 	if res, body := testkit.Ask(t, "GET", s.URL+"/products/101", nil); res.Header.Get("X-Replica") == "" {
@@ -167,7 +168,7 @@ func TestRolling(t *testing.T) {
 	t.Parallel()
 	out, code := runShop(t, program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode",
 		"sql-atomic,redis-lua")
-	if code != exitOK || !strings.Contains(out, "EXACT: nothing was lost") {
+	if code != cli.ExitOK || !strings.Contains(out, "EXACT: nothing was lost") {
 		t.Errorf("shop rolling: exit %d\n%s", code, out)
 	}
 }
@@ -213,10 +214,10 @@ func TestUpNoRestart(t *testing.T) {
 	testkit.Must(t, syscall.Kill(s.Replicas[1].PID, syscall.SIGKILL))
 	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
 	err := cmd.Wait()
-	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != exitFailed ||
+	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != cli.ExitFailed ||
 		!strings.Contains(said, "replica 2 has died: signal: killed") ||
 		strings.Contains(said, "starting it again") {
-		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, exitFailed,
+		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, cli.ExitFailed,
 			said)
 	}
 	wantGone(t, s)
@@ -252,8 +253,8 @@ func testUpRefuses(t *testing.T, shop string, s stackJSON) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.Balancer.Addr)
 	_, said, code := shopSays(t, shop, "up", "--backend", "embedded", "--port", port)
-	if code != exitFailed || !strings.Contains(said, "choose another with --port") {
-		t.Errorf("shop up on a port that is taken: exit %d, %s\nwant exit %d, and what to do", code, said, exitFailed)
+	if code != cli.ExitFailed || !strings.Contains(said, "choose another with --port") {
+		t.Errorf("shop up on a port that is taken: exit %d, %s\nwant exit %d, and what to do", code, said, cli.ExitFailed)
 	}
 }
 
@@ -313,7 +314,7 @@ func testWithStackRequire(t *testing.T, shop string) {
 	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis", "--", "/bin/true")
 	cmd.Env = []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "apt-get install redis-server") {
+	if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), "apt-get install redis-server") {
 		t.Errorf("--require redis without it: exit %d\n%s", cmd.ProcessState.ExitCode(), out)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/target"
@@ -22,7 +23,7 @@ type stockFlags struct {
 	url, token string
 	segments   int
 	ifNew      bool
-	output     output
+	output     cli.Output
 	lang       string
 }
 
@@ -34,35 +35,35 @@ func newStock(lang string) *cobra.Command {
 		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first,
 which makes the product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`).In(lang),
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
-		Args:    arguments(1, 2),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
+		Args:    cli.Arguments(1, 2),
+		RunE:    cli.Run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"token", &f.token, nil, tokenHelp},
 		{"segments", &f.segments, nil, text.Of("split the stock in Redis into so many segments")},
 		{"if-new", &f.ifNew, nil, text.Of("leave a product alone that is there already")},
-	}.add(set, lang)
-	f.output.add(cmd, lang, formJSON, formText)
-	addLang(set, &f.lang)
+	}.Add(set, lang)
+	f.output.Add(cmd, lang, cli.JSON, cli.Text)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
 func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
-		return usage(text.Of("PRODUCT %q: want a number from 1"), args[0])
+		return cli.Usage(text.Of("PRODUCT %q: want a number from 1"), args[0])
 	}
 	switch {
 	case f.segments < 0:
-		return usage(text.Of("--segments %d: want a number from 0"), f.segments)
+		return cli.Usage(text.Of("--segments %d: want a number from 0"), f.segments)
 	case len(args) == 1 && (f.segments > 0 || f.ifNew):
-		return usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
+		return cli.Usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
 	}
 	c, err := target.NewShop(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	defer c.Close()
 	if len(args) == 2 {
@@ -74,8 +75,8 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formText {
+	return f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.Text {
 			return printProduct(w, p, f.lang)
 		}
 		said, err := json.Marshal(p)
@@ -101,7 +102,7 @@ func printProduct(w io.Writer, p api.Product, lang string) error {
 func setStock(cmd *cobra.Command, c *target.Shop, f *stockFlags, id int64, units string) error {
 	n, err := strconv.ParseInt(units, 10, 64)
 	if err != nil || n < 0 {
-		return usage(text.Of("UNITS %q: want a number from 0"), units)
+		return cli.Usage(text.Of("UNITS %q: want a number from 0"), units)
 	}
 	if f.ifNew {
 		if known, err := productIsKnown(cmd.Context(), c, id); known || err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab/trace"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -22,7 +23,7 @@ type traceFlags struct {
 	hold, ttl                 time.Duration
 	depth                     int
 	rival, stable             bool
-	output                    output
+	output                    cli.Output
 }
 
 func newTrace(lang string) *cobra.Command {
@@ -36,11 +37,11 @@ when each command was sent, how long its answer took, when the server itself saw
 what its scripts did inside. Kafka is not seen: the steps of the deduction stand in its place.`).In(lang),
 		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace watchdog --hold 25s " +
 			"--rival\n  shop trace idempotent --key order-4711 -o json",
-		Args: arguments(1, 1),
-		RunE: run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
+		Args: cli.Arguments(1, 1),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"store", &f.store, nil, text.Of("where the count lives, one of the mode's stores in 'shop modes' " +
 			"(default: the first)")},
 		{"quantity", &f.quantity, int64(1), text.Of("how many to deduct, of 100")},
@@ -56,10 +57,10 @@ what its scripts did inside. Kafka is not seen: the steps of the deduction stand
 			"for kafka)")},
 		{"stable", &f.stable, nil, text.Of("text: only the commands, with <words> in place of what differs " +
 			"from run to run")},
-	}.add(set, lang)
+	}.Add(set, lang)
 	set.Lookup("depth").DefValue = "0" // -1 means nothing to a user
-	f.output.add(cmd, lang, formText, formJSON)
-	addLang(set, &f.lang)
+	f.output.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
@@ -71,11 +72,11 @@ func (f *traceFlags) deduction(name string) (trace.Deduction, error) {
 	case i < 0:
 		return trace.Deduction{}, noMode(name)
 	case f.quantity < 1 || f.quantity > trace.Stock:
-		return trace.Deduction{}, usage(text.Of("--quantity %d: want 1 to %d"), f.quantity, trace.Stock)
-	case f.stable && f.output.form != formText:
-		return trace.Deduction{}, usage(text.Of("--stable goes with the text, not with --output %s"), f.output.form)
+		return trace.Deduction{}, cli.Usage(text.Of("--quantity %d: want 1 to %d"), f.quantity, trace.Stock)
+	case f.stable && f.output.Form != cli.Text:
+		return trace.Deduction{}, cli.Usage(text.Of("--stable goes with the text, not with --output %s"), f.output.Form)
 	case f.key == "":
-		return trace.Deduction{}, usage(text.Of("--key is empty"))
+		return trace.Deduction{}, cli.Usage(text.Of("--key is empty"))
 	}
 	if err := checkBackendFlag(f.backend); err != nil {
 		return trace.Deduction{}, err
@@ -88,10 +89,10 @@ func (f *traceFlags) deduction(name string) (trace.Deduction, error) {
 		d.Store = d.Mode.Stores[0]
 	}
 	if d.Store != "" && !slices.Contains(d.Mode.Stores, d.Store) {
-		return trace.Deduction{}, usage(text.Of("--store %s: the stores of %s are %q"), f.store, name, d.Mode.Stores)
+		return trace.Deduction{}, cli.Usage(text.Of("--store %s: the stores of %s are %q"), f.store, name, d.Mode.Stores)
 	}
 	if f.backend == stack.Local && slices.Contains(d.Mode.Needs, stock.NeedKafka) {
-		return trace.Deduction{}, usage(text.Of("--backend local: %s needs Kafka, and the broker of this command is an "+
+		return trace.Deduction{}, cli.Usage(text.Of("--backend local: %s needs Kafka, and the broker of this command is an "+
 			"embedded one"), name)
 	}
 	return d, nil
@@ -105,13 +106,13 @@ func (f *traceFlags) experiment(d *trace.Deduction) error {
 	}
 	switch {
 	case f.rival && f.hold == 0:
-		return usage(text.Of("--rival needs --hold: how long the first one holds the lock"))
+		return cli.Usage(text.Of("--rival needs --hold: how long the first one holds the lock"))
 	case f.ttl != 0 && (f.ttl < 50*time.Millisecond || f.ttl > time.Minute):
-		return usage(text.Of("--ttl %s: want 50ms to 1m"), f.ttl)
+		return cli.Usage(text.Of("--ttl %s: want 50ms to 1m"), f.ttl)
 	}
 	req := stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}}, Hold: d.Hold}
 	if err := errors.Join(req.Check(), d.Mode.CheckHold(d.Hold)); err != nil {
-		return misuse(err)
+		return cli.Misuse(err)
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func runTrace(cmd *cobra.Command, f *traceFlags, name string) error {
 	}
 	err = traceOnce(cmd, f, d)
 	if err != nil && cmd.Context().Err() != nil {
-		return ended(exitInterrupted, text.Of("interrupted before the trace was complete"))
+		return cli.Ended(cli.ExitInterrupted, text.Of("interrupted before the trace was complete"))
 	}
 	return err
 }
@@ -143,10 +144,10 @@ func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 	if err != nil {
 		return err
 	}
-	return f.output.write(cmd, func(w io.Writer, form string) error {
+	return f.output.Write(cmd, func(w io.Writer, form string) error {
 		switch {
-		case form == formJSON:
-			return writeIndented(w, t.JSON(tr))
+		case form == cli.JSON:
+			return cli.WriteJSON(w, t.JSON(tr))
 		case f.stable:
 			return tr.WriteStable(w)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/faultlab/trace"
+	"lastitem/internal/cli"
 	"lastitem/internal/stock"
 	"lastitem/stack"
 	"lastitem/testkit"
@@ -205,9 +206,9 @@ func TestTraceEmbedded(t *testing.T) {
 		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
 		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
 	} {
-		if _, said, code := shopSays(t, shop, "trace", mode, "--backend", "embedded"); code != exitFailed ||
+		if _, said, code := shopSays(t, shop, "trace", mode, "--backend", "embedded"); code != cli.ExitFailed ||
 			!strings.Contains(said, want) {
-			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, code, said, exitFailed, want)
+			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, code, said, cli.ExitFailed, want)
 		}
 	}
 }

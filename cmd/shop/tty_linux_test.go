@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lastitem/internal/cli"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -120,7 +121,7 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait()
-	testkit.Is(t, p.cmd.ProcessState.ExitCode(), exitInterrupted, "exit code")
+	testkit.Is(t, p.cmd.ProcessState.ExitCode(), cli.ExitInterrupted, "exit code")
 	p.await(t, after+`\r?\n`)
 	lines := shown(p.said.String())
 	if last := lines[len(lines)-1]; last != "" {

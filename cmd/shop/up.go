@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/cli"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -23,7 +24,7 @@ import (
 type upFlags struct {
 	stackFlags
 	env                               string
-	output                            output
+	output                            cli.Output
 	noRestart, keepFailing, noConsole bool
 }
 
@@ -51,17 +52,17 @@ file that sets it in another shell, together with REDIS and SQL, the addresses o
 deleted at the end.`).In(lang),
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, &f) }),
+		Args: cli.Arguments(0, 0),
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return up(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"port", &f.port, 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("number of replicas")},
 		{"backend", &f.backend, stack.Auto, backendHelp},
-	}.add(set, lang)
+	}.Add(set, lang)
 	addOwn(set, lang, &f.own)
-	flags{
+	cli.Flags{
 		{"env", &f.env, nil, text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and " +
 			"SQL")},
 		{"no-restart", &f.noRestart, nil, text.Of("end the stack when a part of it dies; else replicas, " +
@@ -70,12 +71,12 @@ deleted at the end.`).In(lang),
 			"for a fault under test")},
 		{"no-console", &f.noConsole, nil, text.Of("leave out the console and GET /events, as on a production " +
 			"'shop serve'")},
-	}.add(set, lang)
-	set.Lookup("env").Value = fileValue{set.Lookup("env").Value}
+	}.Add(set, lang)
+	cli.FileFlag(set, "env")
 	addRTT(set, lang, &f.rtt)
-	f.output.secret = true
-	f.output.add(cmd, lang, formText, formJSON)
-	addLang(set, &f.lang)
+	f.output.Secret = true
+	f.output.Add(cmd, lang, cli.Text, cli.JSON)
+	cli.AddLang(set, &f.lang)
 	return cmd
 }
 
@@ -96,7 +97,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	running, err := stack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
+		return cli.Ended(cli.ExitInterrupted, text.Of("interrupted before the stack was up"))
 	case errors.Is(err, syscall.EADDRINUSE):
 		return otherPort.Errorf(err)
 	case err != nil:
@@ -145,8 +146,8 @@ func (f *upFlags) untilDone(cmd *cobra.Command, running *stack.Stack, con *upCon
 	if err != nil {
 		return err
 	}
-	err = f.output.write(cmd, func(w io.Writer, form string) error {
-		if form == formJSON {
+	err = f.output.Write(cmd, func(w io.Writer, form string) error {
+		if form == cli.JSON {
 			return writeStackJSON(w, running, f)
 		}
 		return printStack(w, running, f)
@@ -184,7 +185,7 @@ func writeStackJSON(w io.Writer, s *stack.Stack, f *upFlags) error {
 			all[x.Name] = x.Services
 		}
 	}
-	return writeIndented(w, all)
+	return cli.WriteJSON(w, all)
 }
 
 // printStack prints where everything is. Passwords of servers that the user gave are masked.
@@ -251,21 +252,18 @@ func forAnotherShell(s *stack.Stack, env string) string {
 	if !strings.Contains(env, "/") { // else a shell searches its PATH for it
 		env = "./" + env
 	}
-	return ". " + shellWord(env)
+	return ". " + cli.Quote(env)
 }
 
 // exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own
 // servers, so that their passwords are not printed.
 func exports(s *stack.Stack) string {
-	line := envBegins + shellWord(s.Token)
+	line := envBegins + cli.Quote(s.Token)
 	if s.Redis.PID != 0 {
-		line += " REDIS=" + shellWord(s.Redis.URL)
+		line += " REDIS=" + cli.Quote(s.Redis.URL)
 	}
 	if s.SQL.Kind != "given" {
-		line += " SQL=" + shellWord(s.SQL.URL)
+		line += " SQL=" + cli.Quote(s.SQL.URL)
 	}
 	return line
 }
-
-// shellWord quotes text as one word of a POSIX shell.
-func shellWord(said string) string { return "'" + strings.ReplaceAll(said, "'", `'\''`) + "'" }

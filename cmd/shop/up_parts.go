@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -69,7 +70,7 @@ const envMark = "# written by 'shop up', which deletes it at its end\n"
 
 var ownEnv = regexp.MustCompile(`^` + envMark + envBegins + word + `( REDIS=` + word + `)?( SQL=` + word + `)?\n$`)
 
-// word matches what shellWord writes.
+// word matches what cli.Quote writes.
 const word = `'([^']|'\\'')*'`
 
 // checkEnv refuses a file of --env that cannot be written, or that 'shop up' did not write and must not replace, since
@@ -81,7 +82,7 @@ func checkEnv(file string) error {
 	}
 	info, err := os.Lstat(file)
 	if err == nil && !info.Mode().IsRegular() {
-		return usage(foreignEnv, file)
+		return cli.Usage(foreignEnv, file)
 	}
 	if err == nil && info.Size() > 0 {
 		said, err := os.ReadFile(file)
@@ -89,10 +90,10 @@ func checkEnv(file string) error {
 			return fmt.Errorf("--env: %w", err)
 		}
 		if !ownEnv.Match(said) {
-			return usage(foreignEnv, file)
+			return cli.Usage(foreignEnv, file)
 		}
 	}
-	if err := writable(file); err != nil {
+	if err := cli.Writable(file); err != nil {
 		return fmt.Errorf("--env: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/cli"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
@@ -130,35 +131,35 @@ func TestRollingReport(t *testing.T) {
 		err        string // part of it; "" = none
 	}{
 		"exact": {exact, "en",
-			formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)",
+			cli.Text, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)",
 				"EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
 		"Chinese": {exact, "zh",
-			formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
+			cli.Text, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
 		"JSON": {exact, "en",
-			formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
+			cli.JSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
 		"lost": {rolled{RollingResult: loadtest.RollingResult{Served: all,
-			Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON,
+			Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", cli.JSON,
 			[]string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
 		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all,
-			Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"},
+			Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", cli.Text, []string{"queue: no answer"},
 			"queue: no answer"},
-		"ended early": {early, "en", formText, []string{"lease-seq"},
+		"ended early": {early, "en", cli.Text, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {early, "en", formJSON,
+		"ended early, JSON": {early, "en", cli.JSON,
 			[]string{`"exact": false`, `"why": "VACUOUS: too short"`},
 			"VACUOUS: too short"},
-		"ended early, JSON in Chinese": {early, "zh", formJSON,
+		"ended early, JSON in Chinese": {early, "zh", cli.JSON,
 			[]string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
 		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4},
-			Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
+			Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", cli.Text, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
 	} {
 		var out strings.Builder
 		cmd := newRolling("en")
 		cmd.SetOut(&out)
 		cmd.SetContext(t.Context())
-		f := rollingFlags{lang: c.lang, output: output{stdoutForm: c.form}}
+		f := rollingFlags{lang: c.lang, output: cli.Output{StdoutForm: c.form}}
 		err := f.report(cmd, c.r)
 		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: %v, want %q", name, err, c.err)
@@ -192,12 +193,12 @@ func TestRollingInterrupted(t *testing.T) {
 		cmd := newRolling("en")
 		cmd.SetOut(&out)
 		cmd.SetContext(ctx)
-		f := rollingFlags{lang: "en", output: output{stdoutForm: formJSON}}
+		f := rollingFlags{lang: "en", output: cli.Output{StdoutForm: cli.JSON}}
 		err := f.report(cmd, r)
-		var e *exitError
-		if !errors.As(err, &e) || e.code != exitInterrupted || err.Error() != "interrupted" ||
+		var e *cli.Error
+		if !errors.As(err, &e) || e.Code != cli.ExitInterrupted || err.Error() != "interrupted" ||
 			r.err == nil && !strings.Contains(out.String(), `"why": "interrupted"`) {
-			t.Errorf("%s: %v, %s, want exit %d and only that it was interrupted", name, err, out.String(), exitInterrupted)
+			t.Errorf("%s: %v, %s, want exit %d and only that it was interrupted", name, err, out.String(), cli.ExitInterrupted)
 		}
 	}
 }
@@ -213,7 +214,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 			"--lang", "zh", "--out", file(".json"), "--html", file(".html"), "--markdown", file(".md"),
 		}
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
-		if code != exitOK || !strings.Contains(out, "html: "+file(".html")) ||
+		if code != cli.ExitOK || !strings.Contains(out, "html: "+file(".html")) ||
 			!strings.Contains(out, "markdown: "+file(".md")) {
 			t.Fatalf("shop %s: exit %d, want 0 and the names of the files\n%s%s", command, code, out, errOut)
 		}
@@ -246,14 +247,14 @@ func TestReportsBesideTheResult(t *testing.T) {
 func TestStepSummaryIsAppendedTo(t *testing.T) {
 	url, dir := startFakeShop(t, &fakeShop{}), t.TempDir()
 	summary, other := filepath.Join(dir, "summary.md"), filepath.Join(dir, "other.md")
-	t.Setenv(envStepSummary, summary)
+	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	for _, file := range []string{summary, other} {
 		testkit.Must(t, os.WriteFile(file, []byte("before\n"), 0o600))
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", url, "--token", fakeToken, "--mode",
 			"lua-lock", "--vus", "4",
 			"--requests", "60", "--stock", "20", "--markdown", file, "-o", "json", "-q")
 		text, err := os.ReadFile(file)
-		if code != exitOK || err != nil || strings.HasPrefix(string(text), "before\n|") != (file == summary) ||
+		if code != cli.ExitOK || err != nil || strings.HasPrefix(string(text), "before\n|") != (file == summary) ||
 			!strings.Contains(string(text), "| lua-lock |") {
 			t.Errorf("exit %d, %v: %s is %q\n%s", code, err, file, text, errOut)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -33,8 +34,8 @@ func newWithStack() *cobra.Command {
 		Use:    "with-stack [flags] -- COMMAND...",
 		Short:  "Run a command with a private real Redis and MySQL, where they are installed",
 		Hidden: true,
-		Args:   arguments(1, math.MaxInt),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		Args:   cli.Arguments(1, math.MaxInt),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return withStack(cmd, require, args)
 		}),
 	}
@@ -60,7 +61,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	running, err := stack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
-			return ended(exitInterrupted, text.Of("interrupted before the backends were up"))
+			return cli.Ended(cli.ExitInterrupted, text.Of("interrupted before the backends were up"))
 		}
 		return err
 	}
@@ -75,13 +76,13 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	code, err := runForwarding(child)
 	if died := running.Err(); died != nil {
 		err = errors.Join(err, died)
-		code = max(code, exitFailed)
+		code = max(code, cli.ExitFailed)
 	}
 	err = errors.Join(err, running.Close())
-	if code == exitOK && err == nil {
+	if code == cli.ExitOK && err == nil {
 		return nil
 	}
-	return &exitError{code: max(code, exitFailed), err: err}
+	return &cli.Error{Code: max(code, cli.ExitFailed), Err: err}
 }
 
 // installed lists the backends to start: the ones given or found. A required one that is neither is an error.
@@ -91,7 +92,7 @@ func installed(require []string, o stack.Options, say func(string, ...any)) ([]s
 	looked := []string{"galera", "promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
-			return nil, usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))
+			return nil, cli.Usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))
 		}
 	}
 	given := map[string]bool{stack.Redis: o.Redis != "", stack.MySQL: o.SQL != ""}
@@ -135,9 +136,9 @@ func runForwarding(child *exec.Cmd) (int, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return exitOK, nil
+		return cli.ExitOK, nil
 	case !errors.As(err, &exit):
-		return exitFailed, err
+		return cli.ExitFailed, err
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal()), nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/cli"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
@@ -22,7 +23,7 @@ import (
 type writeUpsFlags struct {
 	backend, lang string
 	quiet         bool
-	output        output
+	output        cli.Output
 }
 
 func newWriteUps(lang string) *cobra.Command {
@@ -37,18 +38,18 @@ the servers. It takes two to three minutes.
 
 The speeds depend on the machine, and are no verdict. The exit code says whether every mode did what it claims.`).In(lang),
 		Example: "  shop write-ups\n  shop write-ups --lang zh\n  shop write-ups -o json --out out/write-ups.json",
-		Args:    arguments(0, 0),
-		RunE:    run(func(cmd *cobra.Command, _ []string) error { return writeUps(cmd, &f) }),
+		Args:    cli.Arguments(0, 0),
+		RunE:    cli.Run(func(cmd *cobra.Command, _ []string) error { return writeUps(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	flags{
+	cli.Flags{
 		{"backend", &f.backend, stack.Auto, backendHelp},
-	}.add(set, lang)
-	f.output.add(cmd, lang, formText, formJSON, formMarkdown)
-	addLang(set, &f.lang)
-	flags{
+	}.Add(set, lang)
+	f.output.Add(cmd, lang, cli.Text, cli.JSON, cli.Markdown)
+	cli.AddLang(set, &f.lang)
+	cli.Flags{
 		{"quiet|q", &f.quiet, nil, quietHelp},
-	}.add(set, lang)
+	}.Add(set, lang)
 	return cmd
 }
 
@@ -82,27 +83,27 @@ func writeUps(cmd *cobra.Command, f *writeUpsFlags) error {
 	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
-	f.lang = f.output.language(cmd, f.lang)
+	f.lang = f.output.Language(cmd, f.lang)
 	all := numbers()
 	made, err := f.runAll(cmd, all)
 	if err != nil {
 		return err
 	}
-	measured, code := make([]measuredNumber, len(all)), exitOK
+	measured, code := make([]measuredNumber, len(all)), cli.ExitOK
 	for i, n := range all {
 		measured[i] = n.measured(made, f.lang)
 		for _, r := range n.runs {
-			if c := made[r].code; c == exitFailed || code == exitOK {
+			if c := made[r].code; c == cli.ExitFailed || code == cli.ExitOK {
 				code = c
 			}
 		}
 	}
-	if err := f.output.write(cmd, func(w io.Writer, form string) error {
+	if err := f.output.Write(cmd, func(w io.Writer, form string) error {
 		return writeNumbers(w, form, f.lang, measured)
 	}); err != nil {
 		return err
 	}
-	return endWith(code)
+	return cli.EndWith(code)
 }
 
 // stackOf is what runs share: so many replicas, so far from their servers.
@@ -176,12 +177,12 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 	case err != nil:
 		return m, err
 	case c.Partial:
-		return m, &exitError{code: exitInterrupted}
+		return m, &cli.Error{Code: cli.ExitInterrupted}
 	case len(c.Skipped) > 0:
 		m.missing = c.Skipped[0].Why
 		return m, nil
 	case len(c.Failed) > 0:
-		m.missing, m.code = c.Failed[0].Why, exitFailed
+		m.missing, m.code = c.Failed[0].Why, cli.ExitFailed
 		return m, nil
 	}
 	last := c.Results[len(c.Results)-1]
@@ -234,15 +235,15 @@ var numberHeads = text.Table([]string{"write-up", "number", "theirs", "ours", "m
 
 // writeNumbers writes the numbers in a form.
 func writeNumbers(w io.Writer, form, lang string, measured []measuredNumber) error {
-	if form == formJSON {
-		return writeIndented(w, measured)
+	if form == cli.JSON {
+		return cli.WriteJSON(w, measured)
 	}
 	rows := [][]string{numberHeads.In(lang)}
 	for _, m := range measured {
 		var modes []string
 		for _, r := range m.Runs {
 			name := r.Mode
-			if form == formMarkdown {
+			if form == cli.Markdown {
 				name = "`" + name + "`"
 			}
 			modes = append(modes, name)
@@ -253,7 +254,7 @@ func writeNumbers(w io.Writer, form, lang string, measured []measuredNumber) err
 		}
 		rows = append(rows, []string{m.WriteUp, m.What, m.Theirs, ours, strings.Join(modes, ", ")})
 	}
-	if form == formMarkdown {
+	if form == cli.Markdown {
 		return writeMarkdownRows(w, rows)
 	}
 	_, err := io.WriteString(w, layout.Align(rows, 0))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lastitem/contract/api"
+	"lastitem/internal/cli"
 	"lastitem/stack"
 	"lastitem/testkit"
 	"lastitem/testkit/doctest"
@@ -41,7 +42,7 @@ func TestWriteUpNumbers(t *testing.T) {
 			measured = append(measured, m)
 		}
 		var want strings.Builder
-		testkit.Must(t, writeNumbers(&want, formMarkdown, lang, measured))
+		testkit.Must(t, writeNumbers(&want, cli.Markdown, lang, measured))
 		var got strings.Builder
 		for i, line := range strings.SplitAfter(numbersBlock(t, name), "\n") {
 			if cells := doctest.Cells(line); i > 1 && len(cells) == 5 {
@@ -100,7 +101,7 @@ func TestNumbersOfRuns(t *testing.T) {
 		}
 		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, missing: "no MySQL"}
 		var text strings.Builder
-		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil ||
+		if err := writeNumbers(&text, cli.Text, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil ||
 			!strings.Contains(text.String(), "– (no MySQL)") {
 			t.Errorf("%s: %v, %q, want the reason", n.what.En, err, text.String())
 		}
@@ -119,7 +120,7 @@ func testWriteUpRuns(t *testing.T, running *stack.Stack) {
 	s := service{url: running.URL, token: running.Token, replicas: 1, lang: "en"}
 	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})
 	if err != nil || m.Left != 95 || m.PerSecond <= 0 || m.Store != string(api.Redis) ||
-		(m.code != exitOK && m.code != exitInconclusive) {
+		(m.code != cli.ExitOK && m.code != exitInconclusive) {
 		t.Errorf("five clients under a lock: %+v, %v, want 95 left", m, err)
 	}
 	m, err = f.runOne(t.Context(), io.Discard, s, numberRun{mode: "mutex-in-tx", plan: "five", replicas: 1})
@@ -156,8 +157,8 @@ func TestTrackRecordRuns(t *testing.T) {
 				runLabRecord(t, shop, strings.Fields(args), shows)
 			case ours:
 				out, code := runShop(t, shop, append(strings.Fields(args), "--out", "")...)
-				if code != exitOK || !strings.Contains(out, shows) {
-					t.Errorf("exit %d, want %d with %q:\n%s", code, exitOK, shows, out)
+				if code != cli.ExitOK || !strings.Contains(out, shows) {
+					t.Errorf("exit %d, want %d with %q:\n%s", code, cli.ExitOK, shows, out)
 				}
 			default:
 				cmd := exec.CommandContext(t.Context(), "sh", "-c", command+" -v")
@@ -193,8 +194,8 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 			Found string `json:"found"`
 		} `json:"cells"`
 	}
-	if err := json.Unmarshal([]byte(out), &res); err != nil || len(res.Cells) != 1 || code != exitOK {
-		t.Fatalf("exit %d, %v, want %d and one cell:\n%s", code, err, exitOK, out)
+	if err := json.Unmarshal([]byte(out), &res); err != nil || len(res.Cells) != 1 || code != cli.ExitOK {
+		t.Fatalf("exit %d, %v, want %d and one cell:\n%s", code, err, cli.ExitOK, out)
 	}
 	testkit.Is(t, res.Cells[0].Found, shows, "found")
 }

@@ -23,7 +23,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/etcddb"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // Config is where the backends are. An empty address leaves that backend out.
@@ -71,11 +73,11 @@ func (cfg Config) about(backend string, err error) error {
 type Set struct {
 	Client redis.UniversalClient
 	DB     *gorm.DB
-	Redis  *store.Redis
-	SQL    *store.SQL
+	Redis  *redisdb.Store
+	SQL    *sqldb.Store
 
 	// EtcdStore is the stock in etcd.
-	EtcdStore *store.Etcd
+	EtcdStore *etcddb.Store
 
 	Redlock   []Node
 	ZooKeeper *zk.Conn
@@ -131,7 +133,7 @@ func (s *Set) openRedis(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
+	s.Client, s.Redis = c, redisdb.New(c, cfg.Prefix)
 	s.Redis.KeepAnswers(cfg.Purge.Keep)
 	return s.probeRedis(cfg)
 }
@@ -150,7 +152,7 @@ func (s *Set) openSQL(cfg Config) error {
 		s.log.Warn("the shop needs other values of parameters in the SQL address, and uses those", "without", own)
 	}
 	s.DB = db
-	if s.SQL, err = store.NewSQL(db); err != nil {
+	if s.SQL, err = sqldb.New(db); err != nil {
 		return err
 	}
 	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
 )
 
 // After MOVED the client of a Redis Cluster asks again which master has which slot. A dead master never says MOVED, and
@@ -99,7 +100,7 @@ func (m *masters) ask(ctx context.Context) error {
 		_, fresh, _ = reload(m.c, known)
 	}
 	all, _, err := reload(m.c, func(node *redis.Client) error {
-		if last := m.last[node.Options().Addr]; last != nil && !store.RedisAnswered(last) {
+		if last := m.last[node.Options().Addr]; last != nil && !redisdb.Answered(last) {
 			return m.mark.writeSlot(short, node)
 		}
 		return m.mark.writeSlot(ctx, node)
@@ -116,7 +117,7 @@ func (m *masters) ask(ctx context.Context) error {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
-		if store.RedisAnswered(err) || m.last[addr] != nil {
+		if redisdb.Answered(err) || m.last[addr] != nil {
 			out[addr] = err
 		}
 	}
@@ -166,7 +167,7 @@ func outage(all ...error) error {
 	switch {
 	case redis.IsClusterDownError(err):
 		return nil
-	case store.RedisAnswered(err):
+	case redisdb.Answered(err):
 		return fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	return err

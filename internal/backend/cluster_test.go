@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
 	"lastitem/testkit"
 )
 
@@ -60,7 +61,7 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 	}
 	m := &masters{c: client(), requests: &reloader{}, mark: newMark("", Health{})}
 	m.requests.c.Store(client())
-	s := &Set{masters: m, Redis: store.NewRedis(m.requests.c.Load(), ""), healths: map[string]*health{}}
+	s := &Set{masters: m, Redis: redisdb.New(m.requests.c.Load(), ""), healths: map[string]*health{}}
 	hung, waiting := net.Pipe() // a request that waits for an answer of b
 	m.requests.conns.Store(hung, ":"+b.Port())
 	say := func(said string, to ...*miniredis.Miniredis) func() {

@@ -19,6 +19,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -101,18 +102,18 @@ func stockOf(t *testing.T, db *gorm.DB) (stock int) {
 }
 
 // transactions are the two ways in which the store writes.
-func transactions(s *store.SQL) map[string]func(context.Context, func(*store.Tx) error) error {
-	return map[string]func(context.Context, func(*store.Tx) error) error{
-		"Tx": func(ctx context.Context, body func(*store.Tx) error) error {
-			return s.Tx(ctx, store.ReadCommitted, body)
+func transactions(s *sqldb.Store) map[string]func(context.Context, func(*sqldb.Tx) error) error {
+	return map[string]func(context.Context, func(*sqldb.Tx) error) error{
+		"Tx": func(ctx context.Context, body func(*sqldb.Tx) error) error {
+			return s.Tx(ctx, sqldb.ReadCommitted, body)
 		},
 		"GroupTx": s.GroupTx,
 	}
 }
 
 // take takes a unit of product 1, or two, and does something before COMMIT.
-func take(before func()) func(*store.Tx) error {
-	return func(tx *store.Tx) error {
+func take(before func()) func(*sqldb.Tx) error {
+	return func(tx *sqldb.Tx) error {
 		_, ok, err := tx.Take(1, 1)
 		if err == nil && !ok {
 			err = errors.New("not in stock")
@@ -174,13 +175,13 @@ func TestFailoverToTheNewPrimary(t *testing.T) {
 }
 
 // warm sells a unit on each connection of a pool, at the same time.
-func warm(t *testing.T, tx func(context.Context, func(*store.Tx) error) error, conns int) {
+func warm(t *testing.T, tx func(context.Context, func(*sqldb.Tx) error) error, conns int) {
 	t.Helper()
 	var in, done sync.WaitGroup
 	in.Add(conns)
 	for range conns {
 		done.Go(func() {
-			err := tx(t.Context(), func(tx *store.Tx) error {
+			err := tx(t.Context(), func(tx *sqldb.Tx) error {
 				in.Done()
 				in.Wait() // all have a connection
 				return take(nil)(tx)
@@ -208,7 +209,7 @@ func TestReadOnlyServers(t *testing.T) {
 		s, pool := refused(t, dsn, c.number)
 		first(t, admin, c.undo)
 		pool.SetMaxIdleConns(0) // sessions of a server that was read-only may stay so
-		testkit.Is(t, s.Tx(t.Context(), store.ReadCommitted, take(nil)), nil,
+		testkit.Is(t, s.Tx(t.Context(), sqldb.ReadCommitted, take(nil)), nil,
 			"%d: Tx() on a server that takes writes again", c.number)
 	}
 	if stock := stockOf(t, admin); stock != 7 {
@@ -237,7 +238,7 @@ func TestServerStartedReadOnly(t *testing.T) {
 
 // refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the
 // store, and that the connection is used no more.
-func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) {
+func refused(t *testing.T, dsn string, numbers ...uint16) (*sqldb.Store, *sql.DB) {
 	t.Helper()
 	plain, err := sql.Open("mysql", dsn) // which is told the number
 	testkit.Must(t, err)
@@ -247,13 +248,13 @@ func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) 
 	if !errors.As(err, &number) || !slices.Contains(numbers, number.Number) {
 		t.Errorf("UPDATE = %v, want error %d", err, numbers)
 	}
-	s, err := store.NewSQL(open(t, dsn))
+	s, err := sqldb.New(open(t, dsn))
 	testkit.Must(t, err)
 	pool, err := s.DB().DB()
 	testkit.Must(t, err)
 	pool.SetMaxOpenConns(1)
 	before := connection(t, pool)
-	testkit.IsError(t, s.Tx(t.Context(), store.ReadCommitted, take(nil)), store.ErrUnavailable, "%d: Tx()", numbers)
+	testkit.IsError(t, s.Tx(t.Context(), sqldb.ReadCommitted, take(nil)), store.ErrUnavailable, "%d: Tx()", numbers)
 	testkit.IsError(t, s.Reset(t.Context(), 1, 7, ledger.Rules{}), store.ErrUnavailable, "%d: Reset()", numbers)
 	if after := connection(t, pool); after == before {
 		t.Errorf("%d: connection %d is still in use, want a new one", numbers, after)

@@ -15,7 +15,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -251,17 +251,17 @@ func TestConcurrentWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		first := migrated(t, dsn)
 		const processes, writers, times = 3, 3, 8
-		s, err := store.NewSQL(first)
+		s, err := sqldb.New(first)
 		testkit.Must(t, err)
 		testkit.Must(t, s.Reset(t.Context(), 1, processes*writers*times, ledger.Rules{}))
 		var wg sync.WaitGroup
 		for range processes {
-			s, err := store.NewSQL(open(t, dsn))
+			s, err := sqldb.New(open(t, dsn))
 			testkit.Must(t, err)
 			for range writers {
 				wg.Go(func() {
 					for range times {
-						err := s.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+						err := s.Tx(t.Context(), sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
 							if _, err := tx.Read(1); err != nil {
 								return err
 							}

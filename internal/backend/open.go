@@ -22,7 +22,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/sqlite"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
@@ -353,13 +353,13 @@ const (
 	tripConns  = 32
 )
 
-// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.TripsOn] of s, which do not connect yet.
-func openPools(s *store.SQL, dsn string, l link) (groups, trips *sql.DB, err error) {
+// openPools returns the pools of [sqldb.Store.GroupTx] and [sqldb.Store.TripsOn] of s, which do not connect yet.
+func openPools(s *sqldb.Store, dsn string, l link) (groups, trips *sql.DB, err error) {
 	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
 		return nil, nil, err
 	}
-	groups = sql.OpenDB(store.GroupSessions(connector))
+	groups = sql.OpenDB(sqldb.GroupSessions(connector))
 	limit(groups, min(l.conns, groupConns))
 	l.packets = true
 	if connector, err = mysqlConnector(dsn, l); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/sqlite"
-	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // job names the connections of the probes.
@@ -46,7 +47,7 @@ func (s *Set) probeRedis(cfg Config) error {
 		s.Redis.Avoid(s.masters.down)
 		ask = s.masters.ask
 	}
-	s.watch(cfg, "redis", probe{ask, store.RedisAnswered, c.Close})
+	s.watch(cfg, "redis", probe{ask, redisdb.Answered, c.Close})
 	return nil
 }
 
@@ -189,7 +190,7 @@ func (s *Set) probeSQL(cfg Config) error {
 			}
 			return nil
 		},
-		refused: store.SQLAnswered,
+		refused: sqldb.Answered,
 		close:   func() error { return closeSQL(db) },
 	})
 	return nil

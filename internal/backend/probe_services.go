@@ -12,7 +12,7 @@ import (
 	consul "github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/etcddb"
 )
 
 // The probes of the services that keep a log by consensus. Each is a write under a condition that never holds: it goes
@@ -33,7 +33,7 @@ func (s *Set) probeEtcd(cfg Config) error {
 			_, err := c.Txn(ctx).If(never).Then(clientv3.OpPut(mark, "")).Commit()
 			return err
 		},
-		refused: store.EtcdAnswered,
+		refused: etcddb.Answered,
 		close:   c.Close,
 	})
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -168,7 +169,7 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 		testkit.Dial(t, own.SQL.Addr)
 	}
 	noMoreClients(t, s, "sql", func() error {
-		return s.SQL.GroupTx(t.Context(), func(*store.Tx) error { return nil }) // of a pool that has none yet
+		return s.SQL.GroupTx(t.Context(), func(*sqldb.Tx) error { return nil }) // of a pool that has none yet
 	}, func() { do("SET GLOBAL max_connections = 100") })
 	do("SET GLOBAL general_log = 0")
 	var named int64
@@ -221,7 +222,7 @@ func TestSQLiteIsProbedByAWrite(t *testing.T) {
 	becomes(t, s, "sql", true)
 	exec(t, db, "DROP TRIGGER refused")
 	becomes(t, s, "sql", false)
-	testkit.Must(t, s.SQL.Tx(t.Context(), store.ReadCommitted, func(*store.Tx) error {
+	testkit.Must(t, s.SQL.Tx(t.Context(), sqldb.ReadCommitted, func(*sqldb.Tx) error {
 		if err := s.Ask(t.Context(), "sql"); err != nil {
 			t.Errorf("a probe beside a writer: %v", err)
 		}

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // Purge sets how often old answers to idempotency keys are removed, and from which age on.
@@ -40,15 +41,15 @@ func (s *Set) startPurges(cfg Config) error {
 	if s.Redis != nil && keep > 0 {
 		c, err := cfg.OwnRedis("purge")
 		if err == nil {
-			all = append(all, purger{"redis", every, store.NewRedis(c, cfg.Prefix).Purge, c.Close})
+			all = append(all, purger{"redis", every, redisdb.New(c, cfg.Prefix).Purge, c.Close})
 		}
 		errs = append(errs, err)
 	}
 	if s.SQL != nil {
 		db, err := cfg.OwnSQL("purge")
 		if err == nil {
-			var own *store.SQL
-			own, err = store.NewSQL(db)
+			var own *sqldb.Store
+			own, err = sqldb.New(db)
 			all = append(all, purger{"sql", min(every, refusalsEvery), own.PurgeRefusals, func() error { return closeSQL(db) }})
 			if keep > 0 {
 				all = append(all, purger{"sql", every, own.Purge, func() error { return nil }})

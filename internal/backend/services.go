@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/etcddb"
 	"lastitem/say/redact"
 	"lastitem/say/text"
 )
@@ -233,7 +233,7 @@ func (s *Set) openEtcd(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Etcd, s.EtcdStore = c, store.NewEtcd(c, cfg.Prefix)
+	s.Etcd, s.EtcdStore = c, etcddb.New(c, cfg.Prefix)
 	s.EtcdStore.AnswersWithin(cfg.Patience.orDefault().Etcd)
 	s.closing = append(s.closing, c.Close)
 	return s.probeEtcd(cfg)

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/say/text"
 )
 
 // Header values, shared by all responses and never changed: setting them allocates nothing.
@@ -123,7 +124,7 @@ func (a *answers) fail(c *gin.Context, err error) api.Code {
 // unknownMode refuses a mode that there is not, and names the nearest one.
 func (a *answers) unknownMode(c *gin.Context, name string) outcome {
 	p := problemOf(stock.ErrUnknownMode, c.Request.URL.EscapedPath())
-	if nearest := api.Nearest(name[:min(len(name), 64)], slices.Sorted(maps.Keys(a.known))); nearest != "" {
+	if nearest := text.Nearest(name[:min(len(name), 64)], slices.Sorted(maps.Keys(a.known))); nearest != "" {
 		p.Detail += fmt.Sprintf("; did you mean %s?", nearest)
 	}
 	return outcome{code: a.refuse(c, p)}

@@ -17,7 +17,6 @@ import (
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
@@ -219,9 +218,9 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t),
 		Sweep: 20 * time.Millisecond})
 	waitReady(t, r)
-	inSQL, inRedis := buyers{t, r, "reserve-sql", 101}, served{Handler: r, holds: "reserve-redis", store: "redis"}
-	inSQL.stock(5, ledger.Rules{})
-	testkit.Must(t, inRedis.reset(t.Context(), 102, 1, ledger.Rules{}))
+	inSQL, inRedis := buyers{t, r, "reserve-sql", 101}, buyers{t, r, "reserve-redis", 102}
+	inSQL.stock(5, "")
+	inRedis.stock(1, "")
 	for range 5 {
 		inSQL.hold(`,"hold_ms":2000`)
 	}
@@ -235,9 +234,12 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	testkit.Until(t, "the gauge tells what the sweep does not end", func() bool { return overdue(t, r, "sql") > .1 })
 	for range 2 {
 		testkit.Until(t, "the unit is there", func() bool {
-			_, _, _, err := inRedis.reserve(t.Context(), ledger.Reservation{
-				Items: []ledger.ReservationItem{{ProductID: 102, Quantity: 1}}}, 100*time.Millisecond)
-			return err == nil
+			body := `{"product_id":102,"hold_ms":100}`
+			req := httptest.NewRequest(http.MethodPost, "/reserve_stock/reserve-redis", strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, req)
+			return w.Code == http.StatusCreated
 		})
 	}
 	_, err = c.ExecContext(t.Context(), "ROLLBACK")

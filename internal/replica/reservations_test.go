@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"lastitem/contract/api"
-	"lastitem/contract/ledger"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -36,15 +34,11 @@ func inBoth(t *testing.T, sweep time.Duration, test func(b buyers)) {
 	}
 }
 
-// served is the product's seam.
-func (b buyers) served() served {
-	return served{Handler: b, holds: b.mode, sells: b.mode, store: strings.TrimPrefix(b.mode, "reserve-")}
-}
-
-// stock sets the stock.
-func (b buyers) stock(units int64, rules ledger.Rules) {
+// stock sets the stock, with further fields of the body.
+func (b buyers) stock(units int, rules string) {
 	b.Helper()
-	testkit.Must(b.T, b.served().reset(b.Context(), b.product, units, rules))
+	send(b.T, b, http.MethodPut, fmt.Sprintf("/products/%d/stock", b.product), fmt.Sprintf(`{"stock":%d%s}`, units, rules),
+		http.StatusOK)
 }
 
 // says posts a request and checks the status and what stands in the answer; it returns the whole.
@@ -79,7 +73,7 @@ func TestAnswersAboutReservations(t *testing.T) {
 	t.Parallel()
 	inBoth(t, 0, func(b buyers) {
 		const ann, paid = `,"buyer":"ann"`, http.StatusOK
-		b.stock(3, ledger.Rules{PerBuyer: 2})
+		b.stock(3, `,"per_buyer":2`)
 		a := b.hold(ann + `,"quantity":2`)
 		got := b.asks("reserve", "", ann, http.StatusConflict, `"code":"limit_reached"`, `"requested":1`, `"per_buyer":2`)
 		if strings.Contains(got, strings.TrimPrefix(a, "/reservations/")) {
@@ -118,7 +112,7 @@ func TestLatePaymentWaitsForUnits(t *testing.T) {
 	r := startReplica(t, Config{SQL: dsn, Conns: 4})
 	waitReady(t, r)
 	b := buyers{t, r, "reserve-unit", 500}
-	b.stock(3, ledger.Rules{Late: ledger.LateRehold})
+	b.stock(3, `,"units":true,"late":"rehold"`)
 	a := b.hold(`,"hold_ms":100`)
 	testkit.Until(t, "it has expired", func() bool {
 		return strings.Contains(send(t, r, http.MethodGet, a, "", http.StatusOK), "expired")
@@ -139,7 +133,7 @@ func TestLatePaymentWaitsForUnits(t *testing.T) {
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()
 	inBoth(t, 20*time.Millisecond, func(b buyers) {
-		b.stock(3, ledger.Rules{})
+		b.stock(3, "")
 		ends := b.ends()
 		for verb, key := range map[string]string{"/confirm": "paid", "/cancel": ""} {
 			a := b.hold("")
@@ -147,11 +141,11 @@ func TestReservationsAreSwept(t *testing.T) {
 				b.says(a+verb, key, "", http.StatusOK)
 			}
 		}
-		b.stock(3, ledger.Rules{})
+		b.stock(3, "")
 		a := b.hold(`,"quantity":3,"hold_ms":100`)
 		testkit.Until(b.T, "the units are back", func() bool {
-			book, err := b.served().book(b.Context(), b.product)
-			return err == nil && book.Stock == 3
+			got := send(b.T, b, http.MethodGet, fmt.Sprintf("/products/%d", b.product), "", http.StatusOK)
+			return strings.Contains(got, fmt.Sprintf(`%q:3`, strings.TrimPrefix(b.mode, "reserve-")))
 		})
 		for range 2 {
 			b.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
@@ -166,9 +160,7 @@ func TestReservationsAreSwept(t *testing.T) {
 
 // ends reads how reservations of the product end, and how many, from GET /events.
 func (b buyers) ends() <-chan string {
-	server := httptest.NewServer(b)
-	b.Cleanup(server.Close)
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.URL+"/events", nil)
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, testkit.Serve(b, b).URL+"/events", nil)
 	testkit.Must(b.T, err)
 	req.Header.Set("Authorization", "Bearer t0ken")
 	res, err := http.DefaultClient.Do(req)

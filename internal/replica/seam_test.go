@@ -6,54 +6,51 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
+	"lastitem/judge"
+	"lastitem/target"
+	"lastitem/testkit"
 	"lastitem/testkit/reservationtest"
 	"lastitem/testkit/testenv"
 )
 
-// The life of a reservation over HTTP, on embedded servers: what SQL and Redis hold, with the same payments.
+// The life of a reservation over HTTP, on embedded servers. What SQL and Redis hold is paid by the same payments.
 func TestLifeOverHTTP(t *testing.T) {
 	t.Parallel()
 	redis := testenv.Miniredis(t)
-	playLives(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t)}, false,
-		served{holds: "reserve-sql", sells: "reserve-sql", store: "sql"},
-		served{holds: "reserve-redis", sells: "redis-lua", store: "redis"})
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16})
+	playLives(t, r, "", [][3]string{{"reserve-sql", "reserve-sql", "sql"}, {"reserve-redis", "redis-lua", "redis"}})
 }
 
-// The same on servers, with further modes that hold, and that sell what another one holds.
+// The same on servers, with further modes that hold, and with modes that sell what another one holds.
 func TestLifeOverHTTPOnServers(t *testing.T) {
 	t.Parallel()
 	redis := testenv.Redis(t)
-	playLives(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.MySQL(t)}, true,
-		served{holds: "reserve-sql", sells: "queue", store: "sql"},
-		served{holds: "reserve-sql", sells: "idempotent", store: "sql"},
-		served{holds: "reserve-unit", sells: "reserve-unit", store: "sql"},
-		served{holds: "reserve-check", sells: "reserve-check", store: "sql"},
-		served{holds: "reserve-redis", sells: "reserve-redis", store: "redis"})
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.MySQL(t), Conns: 16})
+	playLives(t, r, "%d.", [][3]string{{"reserve-sql", "queue", "sql"}, {"reserve-sql", "idempotent", "sql"},
+		{"reserve-unit", "reserve-unit", "sql"}, {"reserve-check", "reserve-check", "sql"},
+		{"reserve-redis", "reserve-redis", "redis"}})
 }
 
-// playLives plays the table with pairs of modes; apart: pairs of one store do not have the same payments.
-func playLives(t *testing.T, c Config, apart bool, pairs ...served) {
-	c.Conns = 16
-	r := startReplica(t, c)
+// playLives plays the table with the names of two modes and their store; key is the form of the Key of the number.
+func playLives(t *testing.T, r *Replica, key string, all [][3]string) {
 	waitReady(t, r)
-	for i, s := range pairs {
-		t.Run(s.holds+" "+s.sells, func(t *testing.T) {
+	url := testkit.Serve(t, r).URL
+	for i, modes := range all {
+		t.Run(modes[0]+" "+modes[1], func(t *testing.T) {
 			t.Parallel()
-			s.Handler = r
-			seam := s.seam()
-			if apart {
-				seam.Key = fmt.Sprint(i, ".")
+			seam := serve(t, url, modes[0], modes[1], modes[2]).seam()
+			if key != "" {
+				seam.Key = fmt.Sprintf(key, i)
 			}
 			reservationtest.Play(t, seam, int64(1000+100*i))
-			if s.holds != "reserve-check" { // it oversells
-				t.Run("at once", func(t *testing.T) { reservationtest.New(t, seam, int64(1099+100*i)).Race() })
+			if modes[0] != "reserve-check" { // it oversells
+				reservationtest.New(t, seam, int64(1099+100*i)).Race()
 			}
 		})
 	}
@@ -61,22 +58,24 @@ func playLives(t *testing.T, c Config, apart bool, pairs ...served) {
 
 // served is what a replica says about what some mode holds and another one sells.
 type served struct {
-	http.Handler
-	holds, sells, store string
+	*target.Shop
+	holds, sells string
+	store        api.Store
+}
+
+func serve(t testing.TB, url, holds, sells, store string) served {
+	t.Helper()
+	s, err := target.NewShop(url, "t0ken")
+	testkit.Must(t, err)
+	t.Cleanup(s.Close)
+	return served{s, holds, sells, api.Store(store)}
 }
 
 func (s served) seam() reservationtest.Seam {
 	absolute := s
-	absolute.sells = map[string]string{"sql": "unsafe-sql", "redis": "unsafe"}[s.store]
-	seam := reservationtest.Seam{Changes: s, Store: s.store, Brief: 100 * time.Millisecond, Quiet: true,
-		Reset: s.reset, Reserve: s.reserve, Overwrite: absolute.sell, Sweep: s.sweep, Book: s.book}
-	seam.Sell = func(ctx context.Context, o ledger.Order) (ledger.Order, error) {
-		sold, err := s.sell(ctx, o)
-		if again, _ := s.sell(ctx, o); err == nil && again.ID != sold.ID {
-			err = fmt.Errorf("its key is sold again, as %s", again.ID)
-		}
-		return sold, err
-	}
+	absolute.sells = map[api.Store]string{api.SQL: "unsafe-sql", api.Redis: "unsafe"}[s.store]
+	seam := reservationtest.Seam{Changes: s, Store: string(s.store), Brief: 100 * time.Millisecond, Quiet: true,
+		Reset: s.reset, Reserve: s.reserve, Sell: s.sellOnce, Overwrite: absolute.sell, Sweep: s.sweep, Book: s.book}
 	if s.sells == "buyer-check" { // which keeps no keys, and counts orders
 		seam.Sell, seam.Uncounted = s.sell, true
 	}
@@ -86,164 +85,117 @@ func (s served) seam() reservationtest.Seam {
 	return seam
 }
 
-// problem is an answer that is no success.
-type problem struct{ api.Problem }
-
-// Error is the problem in the words of the table, if status, code, whether it happened, and what becomes of a payment
-// are what they must be.
-func (p problem) Error() string {
-	said := fmt.Sprint(p.Status, " ", p.Code, " ", p.Happened, " ", p.Refund)
-	word, ok := map[string]string{
-		"404 unknown_reservation no ": "no reservation", "404 unknown_reservation no true": "no reservation",
-		"404 unknown_order no ": "no order", "422 idempotency_key_reused no ": "key reused",
-		"422 idempotency_key_reused no false": "payment reused", "409 hold_unsupported no ": "unsupported",
-		"409 return_unsupported no ": "unsupported", "409 sold_out no_for_now ": "short", "409 sold_out no ": "short",
-		"409 limit_reached no_for_now ": "limit",
-	}[said]
-	switch {
-	case !ok:
-		return said
-	case word == "short" && p.Available != nil:
-		return fmt.Sprint("short ", *p.Available)
-	case word == "short":
-		return "short ?"
-	case word == "limit":
-		return fmt.Sprint("limit ", p.PerBuyer)
+// ends are the codes that tell the state of a reservation, and words those of the table for the others, each with what
+// it must say: whether it happened, and what becomes of a payment.
+var (
+	ends = map[string]api.Code{"confirmed": api.ReservationConfirmed, "cancelled": api.ReservationCancelled,
+		"expired": api.ReservationExpired, "void": api.ReservationExpired}
+	words = map[string]string{
+		"unknown_reservation no ": "no reservation", "unknown_reservation no true": "no reservation",
+		"unknown_order no ": "no order", "idempotency_key_reused no ": "key reused",
+		"idempotency_key_reused no false": "payment reused", "hold_unsupported no ": "unsupported",
+		"return_unsupported no ": "unsupported", "sold_out no_for_now ": "short", "sold_out no ": "short",
+		"limit_reached no_for_now ": "limit",
 	}
-	return word
+)
+
+// ask sends a request. An answer that tells no state is an error in the words of the table.
+func (s served) ask(ctx context.Context, kind judge.ReservationKind, c target.Call, body any) (target.Answer, error) {
+	r, err := c.Send(ctx, s.Client, s.URL)
+	said := target.Read(kind, r)
+	if err != nil || said.Outcome == judge.OK || said.State != "" && said.Code == ends[said.State] {
+		return said, errors.Join(err, json.Unmarshal(r.Body, body))
+	}
+	var p api.Problem
+	err = json.Unmarshal(r.Body, &p)
+	word := fmt.Sprint(p.Code, " ", p.Happened, " ", p.Refund)
+	switch known := words[word]; {
+	case known == "short" && p.Available != nil:
+		word = fmt.Sprint("short ", *p.Available)
+	case known == "short":
+		word = "short ?"
+	case known == "limit":
+		word = fmt.Sprint("limit ", p.PerBuyer)
+	case known != "" && r.Status == api.Codes[p.Code].Status:
+		word = known
+	}
+	return said, errors.Join(err, errors.New(word))
 }
 
-// ended is the state that a problem tells of a reservation.
-func (p problem) ended() ledger.ReservationState {
-	switch fmt.Sprint(p.Status, " ", p.Code) {
-	case "409 reservation_confirmed":
-		return ledger.Confirmed
-	case "409 reservation_cancelled":
-		return ledger.Cancelled
-	case "410 reservation_expired":
-		return ledger.ReservationState(p.State)
-	}
-	return ""
-}
-
-// ask sends a request, and reads the answer.
-func (s served) ask(ctx context.Context, method, path string, key []byte, body string, answer any) (replayed bool,
-	err error) {
-	req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
-	req.Header.Set("Authorization", "Bearer t0ken")
-	req.Header.Set("Content-Type", "application/json")
-	if key != nil {
-		req.Header.Set("Idempotency-Key", string(key))
-	}
-	rec := httptest.NewRecorder()
-	s.ServeHTTP(rec, req)
-	if rec.Code < http.StatusBadRequest {
-		return rec.Header().Get(api.HeaderReplayed) != "", json.Unmarshal(rec.Body.Bytes(), answer)
-	}
-	var p problem
-	err = json.Unmarshal(rec.Body.Bytes(), &p.Problem)
-	p.Status = rec.Code
-	return false, errors.Join(err, p)
-}
-
-// change posts a change of a reservation.
-func (s served) change(ctx context.Context, id, verb string, key []byte, body string) (e ledger.Ended, err error) {
-	var a api.Reservation
-	e.Replay, err = s.ask(ctx, http.MethodPost, "/reservations/"+id+"/"+verb, key, body, &a)
-	if p, ok := errors.AsType[problem](err); ok && p.ended() != "" {
-		return ledger.Ended{Reservation: ledger.Reservation{State: p.ended()}, Refund: p.Refund == api.RefundYes}, nil
-	}
-	e.Reservation, e.Refund = reservation(a), a.Refund == api.RefundYes
-	if key != nil {
-		e.OrderID = a.OrderID
+func (s served) change(ctx context.Context, a target.Ask) (ledger.Ended, error) {
+	said, err := s.ask(ctx, a.Kind, s.Call(a), new(any))
+	e := ledger.Ended{Reservation: reservation(said), Refund: said.Refund == api.RefundYes, Replay: said.Replayed}
+	if a.Kind == judge.Confirm {
+		e.OrderID = said.OrderID
 	}
 	return e, err
 }
 
-func reservation(a api.Reservation) ledger.Reservation {
-	return ledger.Reservation{ID: a.ReservationID, State: ledger.ReservationState(a.State),
-		ExpiresMicros: a.ExpiresAt.UnixMicro()}
+func reservation(said target.Answer) ledger.Reservation {
+	return ledger.Reservation{ID: said.ReservationID, State: ledger.ReservationState(said.State),
+		ExpiresMicros: said.ExpiresAt.UnixMicro()}
 }
 
 func (s served) Confirm(ctx context.Context, id, _, _ string, payment []byte) (ledger.Ended, error) {
-	return s.change(ctx, id, "confirm", payment, "")
+	return s.change(ctx, target.Ask{Kind: judge.Confirm, Reservation: id, Key: string(payment)})
 }
 
 func (s served) Cancel(ctx context.Context, id, _ string) (ledger.Ended, error) {
-	return s.change(ctx, id, "cancel", nil, "")
+	return s.change(ctx, target.Ask{Kind: judge.Cancel, Reservation: id})
 }
 
 func (s served) Extend(ctx context.Context, id, _ string, hold time.Duration) (ledger.Ended, error) {
-	return s.change(ctx, id, "extend", nil, fmt.Sprintf(`{"hold_ms":%d}`, hold.Milliseconds()))
+	return s.change(ctx, target.Ask{Kind: judge.Extend, Reservation: id, For: hold})
 }
 
 func (s served) ReadReservation(ctx context.Context, id, _ string) (ledger.Reservation, error) {
-	var a api.Reservation
-	_, err := s.ask(ctx, http.MethodGet, "/reservations/"+id, nil, "", &a)
-	return reservation(a), err
+	said, err := s.ask(ctx, judge.Cancel, target.Call{Method: http.MethodGet, Path: "/reservations/" + id}, new(any))
+	return reservation(said), err
 }
 
 func (s served) Return(ctx context.Context, product int64, order string, restock bool) (int64, bool, error) {
-	var a api.Returned
-	path, body := fmt.Sprintf("/products/%d/orders/%s/return", product, order), fmt.Sprintf(`{"restock":%t}`, restock)
-	_, err := s.ask(ctx, http.MethodPost, path, nil, body, &a)
-	return a.Quantity, a.Restock, err
+	var back api.Returned
+	_, err := s.ask(ctx, judge.Return, s.Call(target.Ask{Kind: judge.Return, Product: product, Order: order,
+		Restock: restock}), &back)
+	return back.Quantity, back.Restock, err
 }
 
-func (s served) reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-	body := map[string]any{"stock": stock, "segments": rules.Segments}
-	if rules.PerBuyer > 0 {
-		body["per_buyer"] = rules.PerBuyer
-	}
-	if rules.Late != "" {
-		body["late"] = rules.Late
-	}
-	if rules.Segments == 0 && s.holds == "reserve-unit" {
-		body["units"] = true
-	}
-	_, err := s.ask(ctx, http.MethodPut, fmt.Sprintf("/products/%d/stock", product), nil, encode(body), new(any))
-	return err
+func (s served) reset(ctx context.Context, product, stock int64, r ledger.Rules) error {
+	return s.SetStock(ctx, product, api.SetStock{Stock: stock, Segments: r.Segments, PerBuyer: r.PerBuyer, Late: r.Late,
+		Units: r.Segments == 0 && s.holds == "reserve-unit"})
 }
 
-func encode(body any) string {
-	b, _ := json.Marshal(body)
-	return string(b)
-}
-
-func (s served) reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (made ledger.Reservation,
-	left *int64, earlier bool, err error) {
-	var a api.Reservation
-	body := map[string]any{"product_id": r.Items[0].ProductID, "quantity": r.Items[0].Quantity, "buyer": r.Buyer,
-		"hold_ms": hold.Milliseconds(), "wait_ms": 20_000}
-	if r.Buyer == "" {
-		delete(body, "buyer")
-	}
-	earlier, err = s.ask(ctx, http.MethodPost, "/reserve_stock/"+s.holds, r.Key, encode(body), &a)
-	return reservation(a), a.Remaining, earlier, err
+func (s served) reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (ledger.Reservation, *int64, bool,
+	error) {
+	said, err := s.ask(ctx, judge.Reserve, s.Call(target.Ask{Kind: judge.Reserve, Mode: s.holds, For: hold,
+		Product: r.Items[0].ProductID, Quantity: r.Items[0].Quantity, Buyer: r.Buyer, Key: string(r.Key),
+		Wait: 20 * time.Second}), new(any))
+	return reservation(said), said.Remaining, said.Replayed, err
 }
 
 func (s served) sell(ctx context.Context, o ledger.Order) (ledger.Order, error) {
-	var a api.Reservation // its fields are those of a sale
-	body := map[string]any{"product_id": o.ProductID, "quantity": o.Quantity, "store": s.store, "wait_ms": 20_000}
-	if o.Buyer != "" {
-		body["buyer"] = o.Buyer
-	}
-	_, err := s.ask(ctx, http.MethodPost, "/deduct_stock/"+s.sells, o.Key, encode(body), &a)
-	o.ID, o.Remaining = a.OrderID, a.Remaining
+	said, err := s.ask(ctx, "", s.Call(target.Ask{Mode: s.sells, Store: s.store, Product: o.ProductID,
+		Quantity: o.Quantity, Buyer: o.Buyer, Key: string(o.Key), Wait: 20 * time.Second}), new(any))
+	o.ID, o.Remaining = said.OrderID, said.Remaining
 	return o, err
+}
+
+// sellOnce repeats the request of a sale.
+func (s served) sellOnce(ctx context.Context, o ledger.Order) (ledger.Order, error) {
+	sold, err := s.sell(ctx, o)
+	if again, _ := s.sell(ctx, o); err == nil && again.ID != sold.ID {
+		err = fmt.Errorf("its key is sold again, as %s", again.ID)
+	}
+	return sold, err
 }
 
 // sweep reads what is overdue, which ends it: the replica sweeps when it likes.
 func (s served) sweep(ctx context.Context, product int64) (n int, err error) {
-	book, err := s.book(ctx, product)
-	if err != nil {
-		return 0, err
-	}
-	for _, row := range book.Rows {
-		if row.State == string(ledger.Held) && book.AsOfMicros >= row.ExpiresMicros {
+	book, err := s.ReservationsNow(ctx, product, s.store)
+	for i := 0; err == nil && i < len(book.Rows); i++ {
+		if row := book.Rows[i]; row.State == target.StateHeld && book.AsOfMicros >= row.ExpiresMicros {
 			n++
-			_, one := s.ReadReservation(ctx, row.ReservationID, "")
-			err = errors.Join(err, one)
+			_, err = s.ReadReservation(ctx, row.ReservationID, "")
 		}
 	}
 	return n, err
@@ -251,13 +203,14 @@ func (s served) sweep(ctx context.Context, product int64) (n int, err error) {
 
 // book reads the reservations, and asks for the audit as well: it is of the ledger, which has their orders.
 func (s served) book(ctx context.Context, product int64) (*api.Reservations, error) {
-	book, audit, path := new(api.Reservations), json.RawMessage{}, fmt.Sprintf("/products/%d/", product)
-	_, err := s.ask(ctx, http.MethodGet, path+"reservations?store="+s.store, nil, "", book)
-	if err == nil && book.Overdue == 0 {
-		_, err = s.ask(ctx, http.MethodGet, path+"audit", nil, "", &audit)
+	book, err := s.ReservationsNow(ctx, product, s.store)
+	if err != nil || book.Overdue > 0 {
+		return book, err
 	}
+	audit, err := target.Call{Method: http.MethodGet, Path: fmt.Sprintf("/products/%d/audit", product)}.Fetch(ctx,
+		s.Client, s.URL)
 	if strings.Contains(string(audit), "BROKEN") {
-		err = errors.New(string(audit))
+		err = fmt.Errorf("the audit: %s", audit)
 	}
 	return book, err
 }

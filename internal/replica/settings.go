@@ -21,6 +21,9 @@ import (
 // SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.
 type SettingsError struct{ Err error }
 
+// Misuse returns what is wrong with the settings.
+func (e *SettingsError) Misuse() error { return e.Err }
+
 func (e *SettingsError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
@@ -147,12 +150,12 @@ func (c Config) unreadable(err error, environment map[string]string) error {
 	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
 	return text.Of("%s is %q, want %s").Errorf(c.name(name), redact.Address(environment[name]),
-		Wanted(kind(e.Type), e.Err))
+		wanted(kind(e.Type), e.Err))
 }
 
-// Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type
-// of a flag as package pflag names it; err is the error of parsing, which tells a number that is too large.
-func Wanted(kind string, err error) text.Text {
+// wanted describes a valid value of a [Setting.Kind], for an error about one that cannot be parsed; err is the error of
+// parsing, which tells a number that is too large.
+func wanted(kind string, err error) text.Text {
 	if errors.Is(err, strconv.ErrRange) {
 		return text.Of("a number that fits into 64 bits")
 	}
@@ -164,15 +167,10 @@ func Wanted(kind string, err error) text.Text {
 
 // forms are the valid values by kind, but for JSON.
 var forms = map[string]text.Text{
-	"duration":    text.Of("a duration with its unit, such as 10s or 500ms"),
-	"int":         text.Of("a whole number"),
-	"int64":       text.Of("a whole number"),
-	"uint64":      text.Of("a whole number, not negative"),
-	"float64":     text.Of("a number"),
-	"bool":        text.Of("true or false"),
-	"intSlice":    text.Of("whole numbers, separated by commas"),
-	"stringSlice": text.Of("a list separated by commas, with its quotes closed"),
-	"level":       text.Of("debug, info, warn or error"),
-	"names":       text.Of("host names without a port, separated by commas, or *"),
-	"format":      text.Of("text or json"),
+	"duration": text.Of("a duration with its unit, such as 10s or 500ms"),
+	"int":      text.Of("a whole number"),
+	"bool":     text.Of("true or false"),
+	"level":    text.Of("debug, info, warn or error"),
+	"names":    text.Of("host names without a port, separated by commas, or *"),
+	"format":   text.Of("text or json"),
 }

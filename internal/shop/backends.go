@@ -11,14 +11,17 @@ import (
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
+	"lastitem/internal/store/etcddb"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // Backends are the stores and services that a shop uses. A nil field makes the modes that need it unavailable.
 type Backends struct {
 	// The stores.
-	Redis *store.Redis
-	SQL   *store.SQL
-	Etcd  *store.Etcd // on the same server as the lockers' Etcd
+	Redis *redisdb.Store
+	SQL   *sqldb.Store
+	Etcd  *etcddb.Store // on the same server as the lockers' Etcd
 	// Lockers are the services that locks are taken from. Their Prefix is also that of Kafka's topics and group.
 	Lockers stock.Lockers
 	// Kafka makes a client of the brokers, which the caller closes.

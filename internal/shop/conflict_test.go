@@ -19,7 +19,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
 )
@@ -92,7 +92,7 @@ func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func(
 	pool := sql.OpenDB(s)
 	db, err := gorm.Open(dialect{pool: pool}, &gorm.Config{DisableAutomaticPing: true})
 	testkit.Must(t, err)
-	rows, err := store.NewSQL(db)
+	rows, err := sqldb.New(db)
 	testkit.Must(t, err)
 	trips := sql.OpenDB(rows.TripSessions(s))
 	rows.TripsOn(trips)

@@ -20,7 +20,7 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
 	"lastitem/testkit/testenv"
@@ -289,7 +289,7 @@ func awaitSold(t *testing.T, f *frozen, u use, product int) {
 var optional = []string{"idempotent", "lease-seq"}
 
 // sellOut has 64 clients buy all the units of some products.
-func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int64, products ...int64) {
+func sellOut(t *testing.T, s *shop.Shop, rows *sqldb.Store, mode string, units int64, products ...int64) {
 	t.Helper()
 	var clients sync.WaitGroup
 	var sold atomic.Int64

@@ -15,12 +15,13 @@ import (
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 )
 
 // groupCommit deducts for a batch of requests for one product in one transaction: one conditional update for the sum,
 // one insert of all orders, one of all keys. It is the [stock.Group] of queue and of the Kafka log.
 type groupCommit struct {
-	sql   *store.SQL
+	sql   *sqldb.Store
 	steps *step.Stream
 	keep  idempotency.Retention
 	// limits has the products that may have a limit per buyer
@@ -74,7 +75,7 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 // this version. Nothing is written, since no product is ever in run 0; a server that is read-only refuses the statement
 // all the same.
 func (g groupCommit) ready(ctx context.Context) error {
-	err := g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+	err := g.sql.GroupTx(ctx, func(tx *sqldb.Tx) error {
 		if _, _, err := tx.TakeOfRun(0, 0, 0); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked a
 		if n > 0 {
 			g.repeated()
 		}
-		return g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+		return g.sql.GroupTx(ctx, func(tx *sqldb.Tx) error {
 			limited, err := g.takeAny(tx, product, batch)
 			if err != nil {
 				return err
@@ -124,7 +125,7 @@ func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked a
 }
 
 // take decides which requests are sold, and takes the units.
-func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) error {
+func (g groupCommit) take(tx *sqldb.Tx, product int64, batch []*stock.Ticket) error {
 	oldest := g.keep.Oldest(time.Now())
 	if ok, err := takeSum(tx, product, batch, oldest); err != nil || ok {
 		return err
@@ -166,7 +167,7 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 
 // takeSum deducts the sum of all requests at once and answers them, if the stock suffices, and all requests are valid
 // in one run and not too old.
-func takeSum(tx *store.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
+func takeSum(tx *sqldb.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
 	sum, ok := total64(batch)
 	run := batch[0].Run
 	if !ok || slices.ContainsFunc(batch, func(t *stock.Ticket) bool {
@@ -240,7 +241,7 @@ func serve(batch []*stock.Ticket, has int64) (left int64) {
 
 // insertOrders inserts the orders of the requests that were sold. It reports the steps for each of them, marked as
 // shared.
-func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
+func (g groupCommit) insertOrders(tx *sqldb.Tx, batch []*stock.Ticket) error {
 	orders := make([]ledger.Order, 0, len(batch))
 	for _, t := range batch {
 		if t.Err == nil {
@@ -263,15 +264,15 @@ func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
 }
 
 // insertAnswers stores the answers of requests with a key that were sold or sold out: no other error is an answer.
-func insertAnswers(tx *store.Tx, product int64, batch []*stock.Ticket) error {
-	var answers []store.KeyedAnswer
+func insertAnswers(tx *sqldb.Tx, product int64, batch []*stock.Ticket) error {
+	var answers []sqldb.KeyedAnswer
 	for _, t := range batch {
 		if len(t.Order.Key) == 0 || t.Err != nil && !errors.Is(t.Err, stock.ErrSoldOut) {
 			continue
 		}
 		a := t.Answer(t.Receipt, t.Err)
 		t.Receipt.Stored = &a
-		answers = append(answers, store.KeyedAnswer{Key: t.Order.Key, Answer: claimOf(t).Record(a)})
+		answers = append(answers, sqldb.KeyedAnswer{Key: t.Order.Key, Answer: claimOf(t).Record(a)})
 	}
 	if len(answers) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 )
 
 // errLimited says that the product may have a limit per buyer: the transaction is tried again, and then locks the
@@ -15,7 +16,7 @@ var errLimited = fmt.Errorf("%w: the product may have a limit per buyer", store.
 
 // takeAny is take, or takeLimited if the product has a limit; then it returns its row. Requests from a log have no
 // buyer: take refuses theirs.
-func (g groupCommit) takeAny(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
+func (g groupCommit) takeAny(tx *sqldb.Tx, product int64, batch []*stock.Ticket) (*sqldb.LimitedRow, error) {
 	_, known := g.limits.Load(product)
 	if known && batch[0].Run == 0 {
 		if l, err := takeLimited(tx, product, batch); l != nil || err != nil {
@@ -33,7 +34,7 @@ func (g groupCommit) takeAny(tx *store.Tx, product int64, batch []*stock.Ticket)
 
 // takeLimited is take for a product that may have a limit; nil = it has none, and nothing was done. A surplus is
 // refused before the write, in the order of the batch, and leaves the units to those after it.
-func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
+func takeLimited(tx *sqldb.Tx, product int64, batch []*stock.Ticket) (*sqldb.LimitedRow, error) {
 	buyers := make([]string, len(batch))
 	for i, t := range batch {
 		buyers[i] = t.Order.Buyer
@@ -61,7 +62,7 @@ func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.Lim
 }
 
 // bought writes the buyers on the orders of a product with a limit, so that a return gives them room.
-func bought(tx *store.Tx, l *store.LimitedRow, batch []*stock.Ticket) error {
+func bought(tx *sqldb.Tx, l *sqldb.LimitedRow, batch []*stock.Ticket) error {
 	for _, t := range batch {
 		if l == nil || t.Err != nil || t.Order.Buyer == "" {
 			continue

@@ -9,6 +9,7 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // Options configure a shop.
@@ -87,14 +90,14 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	}
 	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
 	s.outage = s.newOutage()
-	ways := map[string]store.Way{}
+	ways := map[string]sqldb.Way{}
 	for _, m := range modes {
 		if m.Way != nil {
 			ways[m.Name] = *m.Way
 		}
 	}
 	if b.SQL != nil {
-		b.SQL.HoldBy(func(mode string) store.Way { return ways[mode] })
+		b.SQL.HoldBy(func(mode string) sqldb.Way { return ways[mode] })
 	}
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
@@ -227,7 +230,7 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 // refusal says of an error that means "nothing happened" whether a server has refused.
 func refusal(err error) error {
 	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) {
-		if kind := store.Refusal(err); kind != nil {
+		if kind := cmp.Or(sqldb.Refusal(err), redisdb.Refusal(err)); kind != nil {
 			return fmt.Errorf("%w: %w", kind, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 )
 
 // Every replica sweeps each store in turns of its own. A turn begins with the oldest overdue reservation and goes on
@@ -42,7 +42,7 @@ func (s *Shop) startSweeper() {
 	}
 	s.watchReservations(stock.NeedSQL, db.Overdue)
 	s.repeat("sweep of reservations", stock.NeedSQL, o.Sweep, func(ctx context.Context) error {
-		var after store.Due
+		var after sqldb.Due
 		return turn(ctx, sweepBatch, func(ctx context.Context) (seen int, err error) {
 			after, seen, err = db.Sweep(ctx, after, sweepBatch, o.Replica)
 			return seen, err

@@ -5,7 +5,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -25,7 +25,7 @@ var buyerCheck = Mode{
 	New:      func(d Deps) (Deductor, error) { return buyerCheckDeductor{d}, nil },
 }
 
-var byUncounted = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Unlimited: true}
+var byUncounted = sqldb.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Unlimited: true}
 
 type buyerCheckDeductor struct{ deps Deps }
 
@@ -47,7 +47,7 @@ func (b buyerCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 		return Receipt{}, err
 	}
 	row.Buyer = req.Buyer
-	err = b.deps.Orders.InTx(ctx, row, func(tx *store.Tx) error {
+	err = b.deps.Orders.InTx(ctx, row, func(tx *sqldb.Tx) error {
 		left, _, err := tx.TakeBy(byUncounted, row.ID, "", item.ProductID, item.Quantity) // no row counts for the limit
 		if err == nil {
 			*row.Remaining = *left

@@ -13,16 +13,18 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/etcddb"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // Deps is what a mode is built from. A part that is not configured is nil; a mode finds every part that it Needs. A
 // shop (package lastitem/internal/shop) makes the Deps of each mode: orders and locks made with them carry its name.
 type Deps struct {
 	// Where the count lives.
-	Redis *store.Redis
-	SQL   *store.SQL
-	Etcd  *store.Etcd
+	Redis *redisdb.Store
+	SQL   *sqldb.Store
+	Etcd  *etcddb.Store
 
 	Orders  *Orders // makes the mode's orders and writes them
 	Locks   Locks   // names the mode's locks and gives them up

@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -25,7 +25,7 @@ var fencing = Mode{
 	Counter: true,
 	Claims:  map[Store]Claims{SQL: expiringLock[SQL]},
 	New: func(d Deps) (Deductor, error) {
-		return fenced(d, func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
+		return fenced(d, func(ctx context.Context, product int64, _ uint64) (sqldb.Row, bool, error) {
 			row, err := d.SQL.Read(ctx, product)
 			return row, true, err
 		}), nil
@@ -41,7 +41,7 @@ type fencedDeductor struct {
 }
 
 // fencedRead reads the row of a product with a token; ok is false when the row refuses the token.
-type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
+type fencedRead func(ctx context.Context, product int64, fence uint64) (row sqldb.Row, ok bool, err error)
 
 func fenced(d Deps, read fencedRead) Deductor {
 	return fencedDeductor{d, textbook.NewLuaFenced(d.Lockers.Client, d.Lockers.TTL, d.Steps), read}
@@ -76,7 +76,7 @@ func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 		return Receipt{}, err
 	}
 	// In the statement that writes: a comparison in Go would be one more "is it still mine?", as in lock-then-check.
-	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
+	err = d.Orders.InTx(ctx, order, func(tx *sqldb.Tx) error {
 		ok, err := tx.SetFenced(item.ProductID, remaining, lease.Fence())
 		if err == nil && !ok { // affected rows 0: the row has seen a higher token
 			err = ErrContended

@@ -3,7 +3,7 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -23,7 +23,7 @@ var fencingStrict = Mode{
 	Counter: true,
 	Claims:  guardedWrite,
 	New: func(d Deps) (Deductor, error) {
-		return fenced(d, func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+		return fenced(d, func(ctx context.Context, product int64, fence uint64) (sqldb.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, true)
 		}), nil
 	},

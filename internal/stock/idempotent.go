@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -65,7 +65,7 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 
 // taking takes the units of a request and inserts its order. A refusal is returned separately, because an error would
 // roll the key back too.
-type taking func(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error)
+type taking func(ctx context.Context, tx *sqldb.Tx, req Request) (r Receipt, refusal, err error)
 
 // once executes the request, or finds the answer of an earlier execution.
 func once(ctx context.Context, d Deps, req Request, take taking) (r Receipt, err error) {
@@ -76,7 +76,7 @@ func once(ctx context.Context, d Deps, req Request, take taking) (r Receipt, err
 	ctx, cancel := Settling(ctx)
 	defer cancel()
 	var refusal error // sold_out is an answer too: it is committed and kept
-	err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+	err = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
 		answer, replayed, err := claim.Once(tx, func() (a idempotency.Answer, err error) {
 			if r, refusal, err = take(ctx, tx, req); err == nil {
 				a = req.Answer(r, refusal)
@@ -109,7 +109,7 @@ func fingerprint(req Request) ([]byte, error) {
 
 // take does the conditional update and inserts the order. If a cart is refused, the items taken before the short one
 // are rolled back, and the key stays.
-func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
+func (i idempotentDeductor) take(ctx context.Context, tx *sqldb.Tx, req Request) (r Receipt, refusal, err error) {
 	d, cart := i.deps, len(req.Items) > 1
 	if cart {
 		if err := tx.Savepoint(); err != nil {

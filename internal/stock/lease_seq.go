@@ -5,7 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -62,7 +62,7 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 		return Receipt{}, err
 	}
 	// The guard stands in the statement that writes: a check before it, in Go, would be stale by the time of the write.
-	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
+	err = d.Orders.InTx(ctx, order, func(tx *sqldb.Tx) error {
 		ok, err := tx.TakeAt(item.ProductID, item.Quantity, row.LeaseSeq)
 		if err == nil && !ok { // affected rows 0: somebody wrote since the read
 			err = errOvertaken

@@ -13,7 +13,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/judge"
 	"lastitem/testkit/stocktest"
 )
@@ -65,7 +65,7 @@ var errRollBack = errors.New("rolled back")
 func (g guarded) in(d stock.Deps) stock.Deductor {
 	return deductor(func(ctx context.Context, req stock.Request) (r stock.Receipt, err error) {
 		refused := false
-		err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+		err = d.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
 			r, refused, err = g.take(d, tx, req)
 			return err
 		})
@@ -79,7 +79,7 @@ func (g guarded) in(d stock.Deps) stock.Deductor {
 	})
 }
 
-func (g guarded) take(d stock.Deps, tx *store.Tx, req stock.Request) (r stock.Receipt, refused bool, err error) {
+func (g guarded) take(d stock.Deps, tx *sqldb.Tx, req stock.Request) (r stock.Receipt, refused bool, err error) {
 	item := req.Items[0]
 	o := order(d, "lease-seq", req, nil)
 	r = stock.Receipt{OrderID: o.ID}

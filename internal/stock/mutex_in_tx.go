@@ -5,7 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -38,7 +38,7 @@ func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err err
 	// The transaction does not end when the client hangs up: a rollback would go unreported.
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+req.Hold.Work+SettleTimeout)
 	defer cancel()
-	err = d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error { // BEGIN
+	err = d.SQL.Tx(whole, sqldb.ReadCommitted, func(tx *sqldb.Tx) error { // BEGIN
 		lease, err := req.acquireKey(ctx, l.locker, d.Locks.Key(req.Items[0].ProductID))
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err err
 
 // take does the unguarded read-check-write and inserts the order, in the transaction. READ COMMITTED sees only rows
 // that other transactions have committed.
-func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receipt, error) {
+func (l lockedInTx) take(ctx context.Context, tx *sqldb.Tx, req Request) (Receipt, error) {
 	d, item := l.deps, req.Items[0]
 	row, err := tx.Read(item.ProductID)
 	if err != nil {

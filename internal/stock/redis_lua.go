@@ -9,6 +9,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
 	"lastitem/say/text"
 )
 
@@ -45,7 +46,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 		return Receipt{}, err
 	}
 	sold, err := l.deps.Redis.Sell(ctx, sale)
-	if busy, ok := errors.AsType[*store.KeyBusyError](err); ok {
+	if busy, ok := errors.AsType[*redisdb.KeyBusyError](err); ok {
 		return Receipt{}, &idempotency.InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
 	}
 	switch {
@@ -71,7 +72,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 }
 
 // sale returns the request as the script expects it.
-func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
+func (l redisLuaDeductor) sale(req Request) (s redisdb.Sale, err error) {
 	s.Orders, err = l.deps.Orders.Cart(req, nil, 0)
 	s.Buyer = req.Buyer
 	for i := range s.Orders {

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 )
 
 // A reserving mode holds units for a buyer until a deadline. A payment makes an order of them; a cancel, or the
@@ -21,8 +22,8 @@ import (
 //	held ── confirm, before the deadline ─> confirmed
 //	     ── cancel ─> cancelled (units back)          ── deadline ─> expired (units back)
 //
-// The ways from a state to the next are the same for all such modes, and stand in package store (hold.go, hold_end.go).
-// A mode is told apart by its [store.Way]: how it takes, how it gives back, and how it changes a state.
+// The ways from a state to the next are the same for all such modes, and stand in package sqldb (reserve.go, end.go).
+// A mode is told apart by its [sqldb.Way]: how it takes, how it gives back, and how it changes a state.
 
 // The limits of a hold.
 const (
@@ -79,7 +80,7 @@ func (d Deps) newHold(req ReserveRequest) (ledger.Reservation, error) {
 // reserving holds units in SQL, and sells without a hold as well, each in its own way.
 type reserving struct {
 	deps Deps
-	way  store.Way
+	way  sqldb.Way
 }
 
 // Reserve holds the items in one transaction, together with the key.
@@ -91,7 +92,7 @@ func (r reserving) Reserve(ctx context.Context, req ReserveRequest) (out Reserve
 	claim := idempotency.Claim{Key: req.Key, Product: req.Items[0].ProductID, Mode: h.Mode, Fingerprint: h.Fingerprint}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	err = r.deps.SQL.TripTx(ctx, func(tx *store.Tx) error {
+	err = r.deps.SQL.TripTx(ctx, func(tx *sqldb.Tx) error {
 		hold := func() (a idempotency.Answer, err error) {
 			out.Hold, out.Remaining, err = tx.Reserve(h, req.For, r.way)
 			if err == nil && len(req.Key) > 0 {
@@ -130,7 +131,7 @@ func (r reserving) Deduct(ctx context.Context, req Request) (receipt Receipt, er
 	}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	err = r.deps.SQL.TripTx(ctx, func(tx *store.Tx) (err error) {
+	err = r.deps.SQL.TripTx(ctx, func(tx *sqldb.Tx) (err error) {
 		var refusal error
 		if receipt, refusal, err = r.take(ctx, tx, req); err != nil || refusal != nil {
 			return cmp.Or(err, refusal)
@@ -145,7 +146,7 @@ func (r reserving) Deduct(ctx context.Context, req Request) (receipt Receipt, er
 }
 
 // take takes the units for an order and inserts it.
-func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt Receipt, refusal, err error) {
+func (r reserving) take(ctx context.Context, tx *sqldb.Tx, req Request) (receipt Receipt, refusal, err error) {
 	d := r.deps
 	if err := tx.Savepoint(); err != nil {
 		return Receipt{}, nil, err

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -22,14 +22,14 @@ var reserveCheck = Mode{
 	New:      func(d Deps) (Deductor, error) { return reserving{d, bySum}, nil },
 }
 
-var bySum = store.Way{Act: ledger.ReserveComputed, Take: takeOfSum, Give: giveNothing}
+var bySum = sqldb.Way{Act: ledger.ReserveComputed, Take: takeOfSum, Give: giveNothing}
 
 // takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. It
 // does not tell how many units are left: two that overlap would tell the same number.
-func takeOfSum(tx *store.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeOfSum(tx *sqldb.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
 	free, err := tx.Free(item)
 	return nil, free >= item.Quantity, err
 }
 
 // giveNothing has nothing to give back: a reservation that has ended is in no sum.
-func giveNothing(*store.Tx, ledger.ReservationItem, ...string) {}
+func giveNothing(*sqldb.Tx, ledger.ReservationItem, ...string) {}

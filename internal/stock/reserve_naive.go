@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -27,4 +27,4 @@ var reserveNaive = Mode{
 	New: func(d Deps) (Deductor, error) { return reserving{d, byCounterTrusting}, nil },
 }
 
-var byCounterTrusting = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Trusting: true}
+var byCounterTrusting = sqldb.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun, Trusting: true}

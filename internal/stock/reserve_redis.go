@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"lastitem/internal/idempotency"
-	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
 	"lastitem/say/text"
 )
 
@@ -42,7 +42,7 @@ func (r reserveRedisDeductor) Reserve(ctx context.Context, req ReserveRequest) (
 		return Reserved{}, err
 	}
 	made, left, earlier, err := r.deps.Redis.Reserve(ctx, h, req.For)
-	if busy, ok := errors.AsType[*store.KeyBusyError](err); ok {
+	if busy, ok := errors.AsType[*redisdb.KeyBusyError](err); ok {
 		return Reserved{}, &idempotency.InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
 	}
 	if err != nil {

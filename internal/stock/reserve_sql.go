@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -26,13 +26,13 @@ var reserveSQL = Mode{
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
 }
 
-var byCounter = store.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun}
+var byCounter = sqldb.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun}
 
 // takeOfRun takes from the counter what is there, while the product is in the run that the hold has read.
-func takeOfRun(tx *store.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeOfRun(tx *sqldb.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
 	left, ok, err := tx.TakeReservation(item)
 	return &left, ok, err
 }
 
 // giveToRun adds to the counter, unless another run has begun: its units are not this one's.
-func giveToRun(tx *store.Tx, item ledger.ReservationItem, _ ...string) { tx.GiveToRun(item) }
+func giveToRun(tx *sqldb.Tx, item ledger.ReservationItem, _ ...string) { tx.GiveToRun(item) }

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -23,13 +23,13 @@ var reserveUnit = Mode{
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
 }
 
-var byRows = store.Way{Act: ledger.ReserveUnits, Take: takeRows, Give: giveRows}
+var byRows = sqldb.Way{Act: ledger.ReserveUnits, Take: takeRows, Give: giveRows}
 
 // takeRows writes the reservation on free rows.
-func takeRows(tx *store.Tx, id string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeRows(tx *sqldb.Tx, id string, item ledger.ReservationItem) (*int64, bool, error) {
 	ok, err := tx.TakeUnits(id, item)
 	return nil, ok, err
 }
 
 // giveRows makes them free again.
-func giveRows(tx *store.Tx, item ledger.ReservationItem, ids ...string) { tx.GiveUnits(item, ids...) }
+func giveRows(tx *sqldb.Tx, item ledger.ReservationItem, ids ...string) { tx.GiveUnits(item, ids...) }

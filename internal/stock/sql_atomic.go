@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -32,7 +32,7 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	if err != nil {
 		return Receipt{}, err
 	}
-	err = s.deps.Orders.CartInTx(ctx, orders, func(tx *store.Tx) error {
+	err = s.deps.Orders.CartInTx(ctx, orders, func(tx *sqldb.Tx) error {
 		left, short, err := takeAll(tx, req.Items) // sorted by product in check: carts do not deadlock
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 
 // takeAll is the conditional update of each item. short is the refusal for the first item with too little stock; the
 // caller rolls back the items taken before it.
-func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
+func takeAll(tx *sqldb.Tx, items []Item) (remaining []int64, short, err error) {
 	for _, item := range items {
 		left, ok, err := tx.Take(item.ProductID, item.Quantity)
 		if err != nil {
@@ -69,7 +69,7 @@ func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
 // takeLimited takes the items anew where takeAll has returned unsupported, because one of them has a limit per buyer:
 // its units come from the limit first. A buyer who has too many gets an error, so that the key is free for a later try.
 // After a refusal the caller goes back to the savepoint.
-func takeLimited(tx *store.Tx, req Request, unsupported error) (remaining []int64, short, err error) {
+func takeLimited(tx *sqldb.Tx, req Request, unsupported error) (remaining []int64, short, err error) {
 	back := tx.RollbackToSavepoint
 	if len(req.Items) == 1 {
 		back = tx.Savepoint

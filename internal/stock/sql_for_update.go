@@ -9,6 +9,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -45,7 +46,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 		}
 	}()
 	var orders []ledger.Order
-	err := d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error {
+	err := d.SQL.Tx(whole, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
 		remaining := make([]int64, len(req.Items))
 		for i, item := range req.Items { // sorted by product in check: carts do not deadlock
 			row, err := s.lock(ctx, tx, item.ProductID, time.Until(deadline))
@@ -78,7 +79,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 }
 
 // lock reads a row and keeps it locked. If the client hangs up, the wait ends.
-func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row,
+func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *sqldb.Tx, product int64, wait time.Duration) (sqldb.Row,
 	error) {
 	key := s.deps.Locks.Key(product)
 	s.deps.Steps.At(ctx, step.Waiting, key)
@@ -94,7 +95,7 @@ func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product in
 
 // write writes the remaining counts and the order. The rows are locked, so nobody can have written them since they were
 // read.
-func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []ledger.Order) error {
+func (s sqlForUpdateDeductor) write(ctx context.Context, tx *sqldb.Tx, orders []ledger.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
 			return err

@@ -2,7 +2,7 @@ package stock
 
 import (
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -18,7 +18,7 @@ var sqlUpdatetime = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, func(tx *store.Tx, o ledger.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (bool, error) {
 			return tx.SetUpdated(o.ProductID, *o.Remaining, read.UpdatedAt)
 		}}, nil
 	},

@@ -5,7 +5,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -22,7 +22,7 @@ var sqlVersion = Mode{
 	RefusedByRead: true,
 	Claims:        oneTransaction,
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, func(tx *store.Tx, o ledger.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)
 		}}, nil
 	},
@@ -31,7 +31,7 @@ var sqlVersion = Mode{
 // optimistic reads, computes, and writes if the row is unchanged.
 type optimistic struct {
 	deps  Deps
-	write func(tx *store.Tx, o ledger.Order, read store.Row) (ok bool, err error)
+	write func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (ok bool, err error)
 }
 
 // Deduct is one round. After errOvertaken package shop begins the next one.
@@ -50,7 +50,7 @@ func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
+	err = d.Orders.InTx(ctx, order, func(tx *sqldb.Tx) error {
 		ok, err := o.write(tx, order, row)
 		if err == nil && !ok {
 			err = errOvertaken

@@ -14,7 +14,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 	"lastitem/say/text"
 )
 
@@ -190,7 +190,7 @@ type Mode struct {
 	// Reserves says that the mode holds units for a buyer before it sells them: its [Deductor] is a [Reserver] too. In SQL
 	// Way is how it does that.
 	Reserves bool
-	Way      *store.Way
+	Way      *sqldb.Way
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it; every mode that Reserves does.
 	PerBuyer bool
 	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.

@@ -7,7 +7,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
 )
 
 // trusting is the deduction that relies on its lock: it reads the count, compares, and writes the computed count
@@ -61,7 +61,7 @@ func (t trusting) checkWrite(ctx context.Context, req Request, have []int64, fen
 		return Receipt{}, err
 	}
 	if req.Store == SQL {
-		err = d.Orders.CartInTx(ctx, orders, func(tx *store.Tx) error { return setAll(tx, orders) })
+		err = d.Orders.CartInTx(ctx, orders, func(tx *sqldb.Tx) error { return setAll(tx, orders) })
 	} else {
 		err = t.writeRedis(ctx, orders)
 	}
@@ -72,7 +72,7 @@ func (t trusting) checkWrite(ctx context.Context, req Request, have []int64, fen
 }
 
 // setAll writes the remaining count of each item.
-func setAll(tx *store.Tx, orders []ledger.Order) error {
+func setAll(tx *sqldb.Tx, orders []ledger.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
 			return err

@@ -13,7 +13,8 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
+	"lastitem/internal/store/redisdb"
+	"lastitem/internal/store/sqldb"
 )
 
 // A deduction writes in this order, whatever its mode:
@@ -90,8 +91,8 @@ func Settle(ctx context.Context, send func(context.Context) error) error {
 // Orders makes the orders of a mode and writes them to the store of the count.
 type Orders struct {
 	Mode, Replica string // are on every order
-	Redis         *store.Redis
-	SQL           *store.SQL
+	Redis         *redisdb.Store
+	SQL           *sqldb.Store
 	Steps         *step.Stream
 }
 
@@ -155,15 +156,15 @@ func (o *Orders) Append(ctx context.Context, row ledger.Order) error {
 }
 
 // InTx runs a write of the count and inserts the order, in one SQL transaction.
-func (o *Orders) InTx(ctx context.Context, row ledger.Order, write func(*store.Tx) error) error {
+func (o *Orders) InTx(ctx context.Context, row ledger.Order, write func(*sqldb.Tx) error) error {
 	return o.CartInTx(ctx, []ledger.Order{row}, write)
 }
 
 // CartInTx is InTx for the order of a cart.
-func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*store.Tx) error) error {
+func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*sqldb.Tx) error) error {
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	err := o.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+	err := o.SQL.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error {
 		if err := write(tx); err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*
 }
 
 // insertAll inserts the rows of an order, and writes run and buyer on those that have one.
-func insertAll(tx *store.Tx, rows []ledger.Order) error {
+func insertAll(tx *sqldb.Tx, rows []ledger.Order) error {
 	for _, row := range rows {
 		err := tx.InsertOrder(row)
 		if err == nil && (row.Buyer != "" || row.Run != 0) {

@@ -1,8 +1,9 @@
-// Package store keeps the count and the orders: in Redis (redis.go), SQL (sql.go) or etcd (etcd.go).
+// Package store is the ground of the stores that keep the count and the orders, each in a package of its own: redisdb,
+// sqldb and etcddb. Here are their errors, and what two or three of them share.
 //
-// It does not decide how stock is deducted: it reads, writes absolutely, writes conditionally and appends orders, and
-// the modes of package stock combine these, correctly or not. But it reports whether a command happened: an error of a
-// write is [ErrUnavailable] if nothing was changed, and [ErrUnknown] if that is not known.
+// A store does not decide how stock is deducted: it reads, writes absolutely, writes conditionally and appends orders,
+// and the modes of package stock combine these, correctly or not. But it reports whether a command happened: an error
+// of a write is [ErrUnavailable] if nothing was changed, and [ErrUnknown] if that is not known.
 package store
 
 import (
@@ -10,7 +11,7 @@ import (
 	"fmt"
 )
 
-// The errors of a store. Driver errors are classified only in redis.go, sql.go and etcd.go.
+// The errors of a store. Each of its packages tells the errors of its driver apart.
 var (
 	ErrUnknownProduct = errors.New("store: unknown product")      // always in a *ledger.ProductError
 	ErrSegmented      = errors.New("store: product is segmented") // always in a *ledger.ProductError
@@ -33,10 +34,31 @@ var (
 	ErrPosition = errors.New("store: not a position of this store")
 	// ErrUnknown: the write was sent and its answer lost. It may have happened.
 	ErrUnknown = errors.New("store: outcome unknown")
+	// ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing
+	// was changed.
+	ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
+	// ErrNoOrder says that the product has no such order in its present run.
+	ErrNoOrder = errors.New("store: no such order")
 )
 
-// countLost is the error of a product whose count or initial count was deleted or evicted while the other, or its
+// Answers about reservations that are no failures.
+var (
+	// ErrNoReservation: there is no such reservation.
+	ErrNoReservation = errors.New("store: no such reservation")
+	// ErrShort: there is too little stock; nothing is held. See [ledger.ShortError].
+	ErrShort = errors.New("store: too little stock")
+	// ErrLimit: the buyer would have more than he may; nothing is held.
+	ErrLimit = errors.New("store: the buyer's limit is reached")
+	// ErrPaymentReused: the payment was for another reservation, and what it was answered there stands.
+	ErrPaymentReused = errors.New("store: the payment belongs to another reservation")
+	// ErrOtherWay: the product has a limit per buyer, a row per unit or a computed stock, and the mode cannot do that.
+	ErrOtherWay = errors.New("store: the product is sold in another way")
+	// ErrReservationUnsupported: the product is sold in a way that a release would break.
+	ErrReservationUnsupported = errors.New("store: the product takes no holds")
+)
+
+// CountLost is the error of a product whose count or initial count was deleted or evicted while the other, or its
 // orders, are still there: an audit must not take it for a product that the store never had.
-func countLost(store string, product int64) error {
+func CountLost(store string, product int64) error {
 	return fmt.Errorf("%w: %s: the counts or orders of product %d are there only in part", ErrUnavailable, store, product)
 }

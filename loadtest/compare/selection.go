@@ -49,7 +49,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 // unknownMode returns the error for an unknown name, with the nearest name if that is near enough for a typing error.
 func unknownMode(all []api.Mode, word string) error {
 	var hint text.Text
-	if nearest := api.Nearest(word, modeNames(all)); nearest != "" {
+	if nearest := text.Nearest(word, modeNames(all)); nearest != "" {
 		hint = text.Of(" (did you mean %q?)").With(nearest)
 	}
 	return plan.Fault(text.Of("%w %q%s; there are: %s"), ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))

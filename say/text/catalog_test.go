@@ -221,7 +221,7 @@ func TestNoChineseInCode(t *testing.T) {
 		"internal/stock/essays.go":       "a comment shows a note in both languages",
 		"testkit/stocktest/answers.go":   "input of a test",
 		"cmd/shop/settings.go":           "the link to the other language",
-		"faultlab/tell_pages.go":         "the link to the other language",
+		"faultlab/tell/pages.go":         "the link to the other language",
 		"internal/stock/pages/pages.go":  "the link to the other language",
 	}
 	sources(t, func(name string, _ *ast.File) {

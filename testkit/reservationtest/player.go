@@ -19,9 +19,6 @@ import (
 	"lastitem/testkit"
 )
 
-// The replicas that make reservations and change them. A name may have a space.
-const maker, changer = "r 1", "r 2"
-
 // Player says sentences about a product. Several goroutines may say them at once.
 type Player struct {
 	testing.TB

@@ -8,7 +8,6 @@ package reservationtest
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"lastitem/contract/ledger"
@@ -129,14 +128,4 @@ func PlaySales(t testing.TB, s Seam, product int64, atOnce bool) {
 			p.Play(row.sentences)
 		}
 	}
-}
-
-// cannot returns a verb of the sentences that the seam lacks.
-func (s Seam) cannot(sentences string) string {
-	for _, verb := range s.Lacks {
-		if strings.Contains(" "+sentences, " "+verb+" ") {
-			return verb
-		}
-	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"lastitem/contract/api"
@@ -12,6 +13,9 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 )
+
+// The replicas that make reservations and change them. A name may have a space.
+const maker, changer = "r 1", "r 2"
 
 // Changes are what becomes of reservations, as stores do it.
 type Changes interface {
@@ -44,6 +48,16 @@ type Seam struct {
 	Sweep func(ctx context.Context, product int64) (int, error)
 	// Book reads all reservations of the product's run.
 	Book func(ctx context.Context, product int64) (*api.Reservations, error)
+}
+
+// cannot returns a verb of the sentences that the seam lacks.
+func (s Seam) cannot(sentences string) string {
+	for _, verb := range s.Lacks {
+		if strings.Contains(" "+sentences, " "+verb+" ") {
+			return verb
+		}
+	}
+	return ""
 }
 
 // A seller makes an order, and returns it as it was made: with how many are left, if that is told.

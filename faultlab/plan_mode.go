@@ -1,0 +1,59 @@
+package faultlab
+
+import (
+	"slices"
+	"time"
+
+	"lastitem/contract/api"
+	"lastitem/stack"
+)
+
+// renews says whether a mode renews its lock while it works: it claims to survive slow work.
+func renews(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] == api.Exact }
+
+// hasSession says whether the mode needs a service other than Redis and SQL.
+func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
+
+// segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
+// the same one.
+func segments(m api.Mode) int { return min(m.Split(), 1) }
+
+// reserveFirst says whether a schedule begins with a reservation, see rig.Ask: a mode that computes the stock, and no
+// other that holds units, is broken by two requests.
+func reserveFirst(m api.Mode, s api.Store) bool {
+	return m.Reserves && m.Claims[s][api.Threads] != api.Exact
+}
+
+// perBuyer returns the limit of the product: one if the mode breaks a limit, else none.
+func perBuyer(m api.Mode) int64 {
+	if m.BreaksLimit() {
+		return 1
+	}
+	return 0
+}
+
+// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and
+// the lock-delay). Random schedules of such a mode are drawn only on request.
+func slow(m api.Mode) bool { return slices.Contains(m.Needs, stack.Consul) }
+
+// isService says that a backend is neither Redis nor SQL.
+func isService(backend string) bool {
+	return !slices.Contains([]string{"redis", "sql", "mysql", "redlock"}, backend)
+}
+
+// outlive is how long a lock of the mode may outlive its holder: the TTL of the lane, or what its service's sessions
+// need.
+func outlive(m api.Mode, ttl time.Duration) time.Duration {
+	longest := 2 * ttl
+	for _, need := range m.Needs {
+		switch need {
+		case "etcd":
+			longest = max(longest, 4*time.Second)
+		case "zookeeper":
+			longest = max(longest, 2*time.Second)
+		case "consul":
+			longest = max(longest, 45*time.Second) // twice the session's TTL, the lock-delay, and some delay of the agent
+		}
+	}
+	return longest
+}

@@ -1,0 +1,131 @@
+package tell
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"lastitem/contract/api"
+	"lastitem/faultlab"
+	"lastitem/say/report"
+	"lastitem/say/text"
+)
+
+// foreignWords are the texts of the report on a foreign service, in one language.
+type foreignWords struct {
+	fault, found, tried         string
+	breaks, holds, wrong, locks string
+	unsure, unjudged, never     string
+	untested, colon             string
+	letters                     map[byte]string
+}
+
+var foreignTexts = text.Table(foreignWords{
+	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first " +
+		"position that showed each letter:\n",
+	holds:    "\nNothing that was played broke it%s.\n",
+	untested: "\nNot tried:\n", colon: ": ",
+	unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
+	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n",
+	never: "%s (never expires)",
+	letters: map[byte]string{
+		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
+		'D': "a repeated request was charged twice",
+		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost",
+		'B': "a buyer has more than the limit", 'U': "refused while there was enough",
+		'!': "the answers contradict the ledger, or the counter is below zero",
+	},
+})
+
+// writeForeign writes the report on a foreign service: a line for each fault, the positions that broke the service, and
+// the locks seen in its Redis.
+func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
+	t := foreignTexts.In(lang)
+	var b strings.Builder
+	b.WriteString(report.Left(t.fault, 12) + report.Left(t.found, 8) + t.tried + "\n")
+	for _, c := range r.Cells {
+		b.WriteString(report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
+	}
+	switch {
+	case r.Broken() > 0:
+		b.WriteString(t.breaks)
+	case r.Proved() && r.Judged > 0:
+		fmt.Fprintf(&b, t.holds, held(r, t.colon))
+	case r.Judged == 0:
+		b.WriteString(t.unjudged)
+	default:
+		b.WriteString(t.unsure)
+	}
+	for _, c := range r.Cells {
+		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
+			means := t.letters[letter[0]]
+			if letter == string(faultlab.Unexplained) {
+				means = cmp.Or(c.Unexplained, means)
+			}
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", report.Left(string(c.Fault), 10), letter, means,
+				where(c.Witnesses[letter]))
+		}
+	}
+	untested, wrong := []string{t.untested}, []string{t.wrong}
+	for _, c := range r.Cells {
+		if c.Found == faultlab.Untested {
+			untested = append(untested, "  ? "+report.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
+		}
+		for _, why := range c.Wrong {
+			wrong = append(wrong, "  "+why+"\n")
+		}
+	}
+	for _, list := range [][]string{untested, wrong} {
+		if len(list) > 1 {
+			b.WriteString(strings.Join(list, ""))
+		}
+	}
+	if len(r.Leases) > 0 {
+		var all []string
+		for _, x := range r.Leases {
+			if x.TTL == 0 {
+				all = append(all, fmt.Sprintf(t.never, x.Key))
+			} else {
+				all = append(all, fmt.Sprintf("%s (%v)", x.Key, x.TTL))
+			}
+		}
+		fmt.Fprintf(&b, t.locks, strings.Join(all, ", "))
+	}
+	if r.Interrupted {
+		b.WriteString("\n" + interruptedText.In(lang))
+	}
+	writeBlocked(&b, r, lang)
+	writeCounts(&b, r, lang)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func byLetter(a, b string) int {
+	return strings.Index(faultlab.Letters, a) - strings.Index(faultlab.Letters, b)
+}
+
+// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
+func held(r *faultlab.Result, separator string) string {
+	if names := r.Faults(api.Exact); names != nil {
+		return separator + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// where is the text of a schedule without mode and fault: the variant and the positions.
+func where(s faultlab.Schedule) string {
+	_, where, _ := strings.Cut(s.String(), ", "+string(s.Fault))
+	return strings.TrimSpace(strings.TrimPrefix(where, ","))
+}
+
+// foreignLine is the progress line of one fault of a foreign service.
+func foreignLine(c faultlab.Cell, lang string) string {
+	line := report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
+	if n := len(c.Wrong); n > 0 {
+		line += fmt.Sprintf(" (%s %d)", strings.Trim(foreignTexts.In(lang).wrong, "\n:："), n)
+	}
+	return line + "\n"
+}

@@ -1,0 +1,9 @@
+package etcddb_test
+
+import (
+	"testing"
+
+	"lastitem/testkit/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }

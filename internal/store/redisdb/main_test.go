@@ -1,0 +1,9 @@
+package redisdb_test
+
+import (
+	"testing"
+
+	"lastitem/testkit/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }

@@ -1,0 +1,349 @@
+package sqldb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/store"
+)
+
+// lockedReservation is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
+type lockedReservation struct {
+	ledger.Reservation
+	way   Way
+	now   int64                   // the database's time after the lock
+	was   ledger.ReservationState // when it was read
+	gone  bool                    // an item is of a run that has ended
+	ended bool                    // it was ended in this transaction, and its units are not given back yet
+}
+
+// due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
+func (h *lockedReservation) due() ledger.ReservationState {
+	switch {
+	case h.State == ledger.Held && h.gone:
+		return ledger.Void
+	case h.State == ledger.Held && h.now >= h.ExpiresMicros:
+		return ledger.Expired
+	}
+	return h.State
+}
+
+// load reads a reservation, its items and the time, by holdRead or holdLock.
+func (s *Store) load(tx *Tx, query, id string) (h lockedReservation, err error) {
+	h, err = tx.readReservation(query, id)
+	if h.way, h.was = s.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {
+		return h, err
+	}
+	var order string
+	err = tx.conn.QueryRowContext(tx.ctx, tx.q.HoldOrder, id).Scan(&order)
+	if errors.Is(err, sql.ErrNoRows) { // setting the stock has deleted it
+		err = nil
+	}
+	for i := range h.Items {
+		h.Items[i].OrderID = order
+	}
+	return h, statementError(err)
+}
+
+// change runs body with a reservation. One that should not be held any more is ended first, and its units are given
+// back in the same transaction, after body.
+func (s *Store) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedReservation) error) error {
+	var h lockedReservation
+	err := s.TripTx(ctx, func(tx *Tx) (err error) {
+		if h, err = s.load(tx, tx.q.HoldLock, id); err != nil || h.way.Trusting {
+			return err
+		}
+		return tx.changed(&h, replica, body)
+	})
+	if err != nil || !h.way.Trusting {
+		if err == nil {
+			s.Tell(h.Reservation, h.was)
+		}
+		return err
+	}
+	// A trusting mode reads, and then writes: what it has read may not be true any more.
+	err = s.TripTx(ctx, func(tx *Tx) (err error) {
+		h, err = s.load(tx, tx.q.HoldRead, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err = s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
+		s.Tell(h.Reservation, h.was)
+	}
+	return err
+}
+
+func (t *Tx) changed(h *lockedReservation, replica string, body func(tx *Tx, h *lockedReservation) error) error {
+	to := h.due()
+	if h.ended = to != h.State; h.ended {
+		t.move(h, to, replica)
+	}
+	if err := body(t, h); err != nil || !h.ended {
+		return err
+	}
+	return t.release(h)
+}
+
+// Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be
+// refunded, unless the reservation expired, its product says rehold, and the units are free. A payment has one end,
+// whatever is repeated: its row is written in the transaction of the answer.
+func (s *Store) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e ledger.Ended, err error) {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) (err error) {
+		e = ledger.Ended{}
+		defer func() { e.Reservation = h.Reservation }()
+		e.Refund = h.State != ledger.Held
+		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
+		tx.later(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
+		if e.Refund {
+			if err = tx.send(); err == nil && h.State == ledger.Expired && h.Late == ledger.LateRehold {
+				e.Refund, err = tx.rehold(h, order, payment)
+			}
+		}
+		if err == nil && !e.Refund {
+			e.OrderID = order
+			tx.order(h, replica, order, payment)
+		}
+		if duplicate(err) { // the payment was answered before: that answer stands
+			return tx.replay(&e, id, payment)
+		}
+		return err
+	})
+	if duplicate(err) { // likewise, for another reservation or at the same time
+		err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
+			e = ledger.Ended{Reservation: h.Reservation}
+			return tx.replay(&e, id, payment)
+		})
+	}
+	if errors.Is(err, store.ErrNoReservation) {
+		e, err = s.refundUnknown(ctx, id, payment)
+	}
+	return e, err
+}
+
+// refundUnknown writes down that a payment for a reservation that does not exist goes back, so that it never becomes
+// an order: the row names no reservation. An earlier answer to the payment stands.
+func (s *Store) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		e = ledger.Ended{Reservation: ledger.Reservation{ID: id, State: ledger.Confirmed}}
+		now, err := tx.now()
+		if err == nil {
+			err = tx.exec(tx.q.PaymentInsert, payment, "", "refund", nil, now)
+		}
+		if !duplicate(err) {
+			return err
+		}
+		if err = tx.replay(&e, id, payment); errors.Is(err, store.ErrPaymentReused) {
+			err = tx.replay(&e, "", payment)
+		}
+		return err
+	})
+	if err == nil && e.OrderID == "" {
+		err = store.ErrNoReservation
+	}
+	return e, err
+}
+
+func orderOf(paid bool, order string) any {
+	if paid {
+		return order
+	}
+	return nil
+}
+
+// order makes the order of a reservation that may be confirmed, at COMMIT.
+func (t *Tx) order(h *lockedReservation, replica, order string, payment []byte) {
+	for _, item := range h.Items {
+		t.later(t.q.HoldOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
+			nullString(h.Buyer), h.ID)
+	}
+	t.move(h, ledger.Confirmed, replica)
+	for i := range h.Items {
+		h.Items[i].OrderID = order
+	}
+}
+
+// rehold takes the units of an expired reservation once more for a late payment, all or nothing; refund says that it
+// cannot. If it expired in this transaction, the units have not been given back yet, and stay where they are.
+func (t *Tx) rehold(h *lockedReservation, order string, payment []byte) (refund bool, err error) {
+	if !h.ended {
+		if err := t.Savepoint(); err != nil {
+			return true, err
+		}
+		if ok, err := t.takeAgain(h); err != nil || !ok {
+			return true, errors.Join(err, t.RollbackToSavepoint())
+		}
+	}
+	h.ended = false
+	return false, t.exec(t.q.PaymentOrder, order, payment)
+}
+
+// takeAgain takes the buyers' units and then the products'.
+func (t *Tx) takeAgain(h *lockedReservation) (ok bool, err error) {
+	for _, item := range h.Items {
+		p, err := t.reservationProduct(item.ProductID)
+		if err == nil && p.run == item.Run {
+			err = t.takeOfBuyer(h.Buyer, item, p)
+		}
+		if errors.Is(err, store.ErrLimit) || err == nil && p.run != item.Run {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if h.way.Take == nil {
+		return false, unknownMode(h.Mode)
+	}
+	for _, item := range h.Items {
+		_, ok, err := h.way.Take(t, h.ID, item)
+		if err == nil && !ok {
+			err = t.short(item, h.way) // units that are free and locked are no reason for a refund
+		}
+		if errors.Is(err, store.ErrShort) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was
+// before. A late payment does not revive what was cancelled after its deadline: it is refunded.
+func (s *Store) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
+		e = ledger.Ended{}
+		defer func() { e.Reservation = h.Reservation }()
+		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
+			h.Late = ledger.LateRefund
+			tx.later(tx.q.HoldLate, h.Late, h.now, id)
+		}
+		if h.State != ledger.Held {
+			return nil
+		}
+		tx.move(h, ledger.Cancelled, replica)
+		return tx.release(h)
+	})
+	return e, err
+}
+
+// Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
+// changes nothing.
+func (s *Store) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
+		e = ledger.Ended{}
+		defer func() { e.Reservation = h.Reservation }()
+		if h.State != ledger.Held || h.ExtendedMicros > 0 {
+			return nil
+		}
+		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
+		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros)
+		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
+		tx.note(h.Reservation, ledger.Held, ledger.Held, replica, h.now)
+		return nil
+	})
+	return e, err
+}
+
+// ReadReservation reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other
+// request does: the answer is written, and stays. A trusting mode only tells it.
+func (s *Store) ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error) {
+	var h lockedReservation
+	err := s.TripTx(ctx, func(tx *Tx) (err error) {
+		h, err = s.load(tx, tx.q.HoldRead, id)
+		return err
+	})
+	switch due := h.due(); {
+	case err != nil || due == h.State:
+	case h.way.Trusting:
+		h.State = due
+	default:
+		err = s.change(ctx, id, replica, func(_ *Tx, now *lockedReservation) error {
+			h.Reservation = now.Reservation
+			return nil
+		})
+	}
+	return h.Reservation, err
+}
+
+// replay reads the end of a payment that was answered before.
+func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
+	var hold string
+	var at int64
+	err := t.conn.QueryRowContext(t.ctx, t.q.PaymentRead, payment).Scan(&hold, &e.OrderID, &at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // its transaction was rolled back
+		return errOvertaken
+	case err != nil:
+		return statementError(err)
+	case hold != id:
+		return store.ErrPaymentReused
+	}
+	e.Replay, e.Refund = true, e.OrderID == ""
+	return nil
+}
+
+// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
+// returns the first answer.
+func (s *Store) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
+	err error) {
+	err = s.TripTx(ctx, func(tx *Tx) error {
+		var returned int64
+		item := ledger.ReservationItem{ProductID: product}
+		var buyer, reservation, mode string
+		err := tx.conn.QueryRowContext(ctx, tx.q.OrderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
+			&buyer, &reservation, &mode)
+		if errors.Is(err, sql.ErrNoRows) {
+			return store.ErrNoOrder
+		}
+		if err != nil || returned > 0 {
+			return statementError(err)
+		}
+		restocked, item.Quantity = restock, quantity
+		return tx.giveBack(s.way, item, order, buyer, reservation, mode, restock)
+	})
+	return quantity, restocked, err
+}
+
+func (t *Tx) giveBack(way func(string) Way, item ledger.ReservationItem, order, buyer, reservation, mode string,
+	restock bool) error {
+	p, err := t.enter(&item, ledger.Return)
+	if errors.Is(err, store.ErrSegmented) {
+		err = &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: item.ProductID}
+	}
+	if err != nil {
+		return err
+	}
+	now, err := t.now()
+	if err != nil {
+		return err
+	}
+	if n, err := t.affected(t.q.OrderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
+		return cmp.Or(err, errOvertaken)
+	}
+	owner := cmp.Or(reservation, order)      // of the rows of units
+	if buyer != "" && !way(mode).Unlimited { // he may buy again, whatever becomes of the units
+		if err := t.exec(t.q.BuyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !restock && p.sold == ledger.InUnits:
+		return t.exec(t.q.UnitsWriteOff, item.ProductID, owner)
+	case !restock:
+		return nil
+	}
+	if give := way(mode).Give; give != nil {
+		give(t, item, owner)
+	} else {
+		t.GiveToRun(item) // of a mode that holds nothing
+	}
+	return nil
+}

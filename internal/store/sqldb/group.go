@@ -1,0 +1,188 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/store"
+)
+
+// A group commit needs few round trips, because the row is locked meanwhile, and statements for many rows.
+
+// GroupsOn makes [Store.GroupTx] use pool, whose connections are made by [GroupSessions]. MySQL only.
+func (s *Store) GroupsOn(pool *sql.DB) { s.groups = pool }
+
+// GroupSessions makes the connections of a pool for [Store.GroupTx], by c. Isolation and autocommit are set once for
+// each of them, not in every transaction; no other pool may use them.
+func GroupSessions(c driver.Connector) driver.Connector { return sessions{c, groupSession, nil} }
+
+// groupSession is for transactions of READ COMMITTED that their first statement begins.
+var groupSession = []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION autocommit = 0"}
+
+// sessions opens sessions and executes statements in each.
+type sessions struct {
+	driver.Connector
+	first  []string
+	galera *atomic.Bool // becomes true when a session leads to a node of Galera; nil = nobody asks
+}
+
+// Connect opens a session.
+func (s sessions) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := s.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := c.(driver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("store: %T does not execute statements", c), c.Close())
+	}
+	for _, q := range s.first {
+		if _, err := e.ExecContext(ctx, q, nil); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	if s.galera == nil || s.galera.Load() {
+		return c, nil
+	}
+	on, err := galera(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if on {
+		s.galera.Store(true)
+	}
+	return c, nil
+}
+
+// galera says that a session leads to a node of Galera. Other servers have no such variable, or have it OFF.
+func galera(ctx context.Context, c driver.Conn) (bool, error) {
+	q, ok := c.(driver.QueryerContext)
+	if !ok {
+		return false, fmt.Errorf("store: %T does not query", c)
+	}
+	rows, err := q.QueryContext(ctx, "SHOW SESSION VARIABLES LIKE 'wsrep_on'", nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rows.Close() }() // Next reports every error
+	row := make([]driver.Value, 2)
+	if err = rows.Next(row); errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return fmt.Sprintf("%s", row[1]) == "ON", err
+}
+
+// GroupTx is [Store.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of
+// body and COMMIT.
+func (s *Store) GroupTx(ctx context.Context, body func(*Tx) error) error {
+	return s.txOn(ctx, s.groups, false, body)
+}
+
+// txOn runs body in a transaction that its first statement begins, on a connection of pool; nil = in one of Tx.
+func (s *Store) txOn(ctx context.Context, pool *sql.DB, packets bool, body func(*Tx) error) error {
+	if pool == nil {
+		return s.Tx(ctx, ReadCommitted, body)
+	}
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return statementError(err)
+	}
+	return s.finish(ctx, c, packets && !s.galera.Load(), body)
+}
+
+// ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.
+// run is that of [Store.Run]; it is returned with store.ErrSegmented too, and is 0 with store.ErrUnknownProduct.
+func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
+	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.ReadLocked, product), product, &run)
+	return r, run, err
+}
+
+// InsertOrders adds orders, at least one, in one statement. store.ErrOrderExists when one of them is there already.
+func (t *Tx) InsertOrders(orders []ledger.Order) error {
+	args := make([]any, 0, 9*len(orders))
+	for _, o := range orders {
+		args = append(args, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
+	}
+	err := t.exec(tuples(t.q.InsertOrder, len(orders)), args...)
+	if duplicate(err) {
+		err = fmt.Errorf("%w: %w", store.ErrOrderExists, err)
+	}
+	return err
+}
+
+// KeyedAnswer is the first answer under a key.
+type KeyedAnswer struct {
+	Key    []byte
+	Answer idempotency.Record
+}
+
+// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys
+// were new. A rival's uncommitted key blocks it. If not all keys were new, the caller must roll the transaction back.
+func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (inserted int, err error) {
+	args := make([]any, 0, 7*len(answers))
+	for _, a := range answers {
+		args = append(args, a.Key, product, a.Answer.Fingerprint, a.Answer.Status, a.Answer.Body, micros, a.Answer.Mode)
+	}
+	n, err := t.affected(tuples(t.q.InsertAnswers, len(answers)), args...)
+	return int(n), err
+}
+
+// Answers returns the committed first answers under keys, at least one, by key.
+func (s *Store) Answers(ctx context.Context, keys [][]byte) (map[string]idempotency.Record, error) {
+	all := map[string]idempotency.Record{}
+	err := eachRow(ctx, s.pool(), list(s.q.ReadAnswers, len(keys)), anys(keys), func(rows *sql.Rows) error {
+		var key sql.RawBytes
+		var a idempotency.Record
+		err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body, &a.Mode)
+		all[string(key)] = a
+		return err
+	})
+	return all, err
+}
+
+// AnySold says whether any of the given orders (at least one) of a product exists.
+func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
+	var n int
+	err := t.conn.QueryRowContext(t.ctx, list(t.q.AnySold, len(ids)), append([]any{product}, anys(ids)...)...).Scan(&n)
+	return n > 0, statementError(err)
+}
+
+// Sold returns the stock left after each of the given orders (at least one) that exists, by id.
+func (s *Store) Sold(ctx context.Context, product int64, ids []string) (map[string]*int64, error) {
+	all, args := map[string]*int64{}, append([]any{product}, anys(ids)...)
+	err := eachRow(ctx, s.pool(), list(s.q.Sold, len(ids)), args, func(rows *sql.Rows) error {
+		var id string
+		var remaining *int64
+		err := rows.Scan(&id, &remaining)
+		all[id] = remaining
+		return err
+	})
+	return all, err
+}
+
+// tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.
+func tuples(query string, n int) string {
+	head, rest, _ := strings.Cut(query, "\nVALUES ")
+	tuple, tail, _ := strings.Cut(rest, "\n")
+	var b strings.Builder
+	b.Grow(len(query) + (n-1)*(len(tuple)+1) + 1)
+	b.WriteString(head)
+	b.WriteString("\nVALUES ")
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(tuple)
+	}
+	b.WriteByte('\n')
+	b.WriteString(tail)
+	return b.String()
+}

@@ -1,0 +1,165 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/store/sqldb"
+	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
+	"lastitem/testkit"
+	"lastitem/testkit/reservationtest"
+	"lastitem/testkit/storetest"
+	"lastitem/testkit/testenv"
+)
+
+// aWay holds by the counter.
+var aWay = sqldb.Way{
+	Act: ledger.Reserve,
+	Take: func(tx *sqldb.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
+		left, ok, err := tx.TakeReservation(i)
+		return &left, ok, err
+	},
+	Give: func(tx *sqldb.Tx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
+}
+
+// inSQL is a player of a new product 1 in a database.
+func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) *reservationtest.Player {
+	t.Helper()
+	s.HoldBy(func(string) sqldb.Way { return aWay })
+	p := reservationtest.New(t, reservationtest.Seam{
+		Changes: s, Store: "sql", Brief: 20 * time.Millisecond, Lacks: []string{"again", "overwrite"},
+		Reset: func(ctx context.Context, product, stock int64, rules ledger.Rules) error {
+			return s.Reset(ctx, product, stock, rules)
+		},
+		Reserve: func(ctx context.Context, r ledger.Reservation, hold time.Duration) (made ledger.Reservation, left *int64,
+			earlier bool, err error) {
+			return made, left, false, s.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+				made, left, err = tx.Reserve(r, hold, aWay)
+				return err
+			})
+		},
+		Sell: func(ctx context.Context, o ledger.Order) (ledger.Order, error) {
+			return o, s.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+				o.Remaining, o.Run, err = tx.TakeBy(aWay, o.ID, o.Buyer, o.ProductID, o.Quantity)
+				if err == nil {
+					err = errors.Join(tx.InsertOrder(o), tx.BoughtBy(o.Buyer, o.ID, o.ProductID, o.Run))
+				}
+				return err
+			})
+		},
+		Sweep: reservationtest.Swept(s.Sweep), Book: reservationtest.Booked(s.Reservations),
+	}, 1)
+	testkit.Must(t, p.Begin(rules))
+	return p
+}
+
+func TestLifeInSQL(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
+		p := inSQL(t, s, ledger.Rules{})
+		reservationtest.Play(t, p.Seam, 2)
+		p.Race()
+	})
+}
+
+// Of a cart a late payment buys all lines, so each of them must allow it.
+func TestLatePaymentsForCarts(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
+		p := inSQL(t, s, ledger.Rules{})
+		for rules, refund := range map[[2]string]bool{{"rehold", "refund"}: true, {"refund", "rehold"}: true,
+			{"rehold", "rehold"}: false} {
+			cart := p.Wants("ann", 1)
+			cart.Items = append(cart.Items, ledger.ReservationItem{ProductID: 2, Quantity: 1})
+			for i, late := range rules {
+				testkit.Must(t, s.Reset(t.Context(), int64(i+1), 5, ledger.Rules{Late: late}))
+			}
+			_, _, _, err := p.Reserve(t.Context(), cart, time.Millisecond)
+			testkit.Must(t, err)
+			testkit.Until(t, "it has expired", func() bool {
+				r, err := s.ReadReservation(t.Context(), cart.ID, "r")
+				return err == nil && r.State == ledger.Expired
+			})
+			e, err := s.Confirm(t.Context(), cart.ID, "r", strings.TrimPrefix(cart.ID, "sql-1-"), []byte(cart.ID))
+			if err != nil || e.Refund != refund {
+				t.Errorf("a late payment for lines with %v: refund %t, %v, want %t", rules, e.Refund, err, refund)
+			}
+		}
+	})
+}
+
+// An order that was confirmed while the stock was set belongs to the run before: no book has it, and nobody returns it.
+func TestOrdersOfAnEarlierRun(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
+		p := inSQL(t, s, ledger.Rules{})
+		p.Say("hold a 2 = held 3; confirm a p = confirmed op")
+		testkit.Must(t, s.DB().Exec("UPDATE product_stock SET run = run + 1, stock = 5").Error)
+		f, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 9})
+		if n := f.Totals.Orders + int64(len(f.Orders)); err != nil || n != 0 {
+			t.Errorf("Snapshot() = %+v, %v; want no order", f, err)
+		}
+		p.Play("restock op = no order; hold b 5 = held 0")
+	})
+}
+
+// A purge waits for a late payment, and leaves the reservation that it has paid. What it deletes leaves its payments.
+func TestPurgeLeavesLatePayments(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	s := openSQL(t, dsn)
+	p := inSQL(t, s, ledger.Rules{Late: ledger.LateRehold})
+	p.Say("brief a 1 = held 4; late a = ; sweep = 1")
+	testkit.Must(t, s.DB().Exec("UPDATE reservation SET expires_us = 1, changed_us = 1").Error)
+	c, err := mysql.ParseDSN(dsn)
+	testkit.Must(t, err)
+	proxy := storetest.Gate(t, c.Addr, codec.MySQL)
+	c.Addr = proxy.Addr
+	other := openSQL(t, c.FormatDSN())
+	other.HoldBy(func(string) sqldb.Way { return aWay })
+	paying := proxy.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool {
+		return strings.Contains(c.Text, "INSERT INTO payment")
+	}})
+	paid, purged := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := other.Confirm(t.Context(), p.ID("a"), "r", "o", []byte("p"))
+		paid <- err
+	}()
+	<-paying.Reached()
+	go func() { purged <- s.PurgeReservations(t.Context(), time.Minute, time.Minute) }()
+	testkit.Until(t, "the purge waits", func() bool {
+		var n int
+		testkit.Must(t, s.DB().Raw(`SELECT COUNT(*) FROM information_schema.processlist
+			WHERE info LIKE 'SELECT id FROM reservation WHERE changed_us%'`).Row().Scan(&n))
+		return n > 0
+	})
+	paying.Pass()
+	testkit.Must(t, errors.Join(<-paid, <-purged))
+	p.Play("read a = confirmed; brief b 1 = held 3; late b = ; cancel b = expired; confirm b q = expired refund")
+	testkit.Must(t, s.PurgeReservations(t.Context(), 0, 0))
+	p.Play("read b = no reservation; hold c 1 = held 3; confirm c q = payment reused")
+}
+
+// A product may have become a counted one since the hold has read it. Setting the stock forgets what buyers had.
+func TestTakesAreOfTheWayThatWasRead(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
+		p := inSQL(t, s, ledger.Rules{PerBuyer: 1})
+		p.Say("hold b 1 = held 4")
+		testkit.Must(t, s.DB().Exec("UPDATE product_stock SET way = 'counted'").Error)
+		run, err := s.Run(t.Context(), 1)
+		testkit.Must(t, err)
+		do(t, s, func(tx *sqldb.Tx) error {
+			_, ok, err := tx.TakeReservation(ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1})
+			testkit.Is(t, ok, false, "a take from the counter of a product that is counted")
+			return err
+		})
+		p.Say("reset =")
+		var kept int
+		testkit.Must(t, s.DB().Raw("SELECT COUNT(*) FROM buyer_units").Row().Scan(&kept))
+		testkit.Is(t, kept, 0, "buyers of earlier runs")
+	})
+}
