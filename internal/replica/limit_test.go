@@ -58,8 +58,12 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			seam := s.seam()
-			seam.Key = m.Name
-			reservationtest.PlaySales(t, seam, product, m.Claims[m.Stores[0]].Threads != "B")
+			seam.Key, seam.Lacks = m.Name, []string{"hold", "brief", "overwrite"}
+			if p := reservationtest.New(t, seam, product); m.Claims[m.Stores[0]].Threads != "B" {
+				testkit.Must(t, p.Begin(ledger.Rules{PerBuyer: 2}))
+				p.AtOnce(40, 0, map[string]int{"sold": 2, "limit": 38}, "sell ann/# 1")
+			}
+			reservationtest.Play(t, seam, 1000*product)
 		})
 	}
 	if refused < 20 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"lastitem/contract/ledger"
@@ -11,48 +12,52 @@ import (
 )
 
 // Race has many speak at once: forty buyers about the last unit, a buyer about more than he may have, and payments,
-// cancels and sweeps about one reservation, some at its deadline. What each may hear is told, and the books stay right.
-func (p *Player) Race() {
-	p.Helper()
-	testkit.Must(p.TB, p.Begin(ledger.Rules{PerBuyer: 4}))
+// cancels and sweeps about one reservation, some at its deadline.
+func Race(t testing.TB, s Seam, product int64) {
+	t.Helper()
+	p := New(t, s, product)
+	begin := func(rules ledger.Rules) {
+		p.Space += "." // no payment and no key of an earlier round
+		testkit.Must(t, p.Begin(rules))
+	}
+	begin(ledger.Rules{PerBuyer: 4})
 	p.Play("hold z 4 = held 1")
-	testkit.Same(p.TB, p.all(40, func(i int) string { return fmt.Sprintf("hold x%d/1 1", i) }),
-		map[string]int{"held": 1, "short": 39}, "the last unit")
-	testkit.Must(p.TB, p.Begin(ledger.Rules{PerBuyer: 4}))
-	testkit.Same(p.TB, p.all(10, func(i int) string { return fmt.Sprintf("hold x/%d 1", i) }),
-		map[string]int{"held": 4, "limit": 6}, "double clicks")
-	p.Sound("double clicks")
+	p.AtOnce(40, 0, map[string]int{"held": 1, "short": 39}, "hold x#/1 1")
+	begin(ledger.Rules{PerBuyer: 4})
+	p.AtOnce(10, 0, map[string]int{"held": 4, "limit": 6}, "hold x/# 1")
 	for round := range 20 {
-		testkit.Must(p.TB, p.Begin(ledger.Rules{}))
-		name := fmt.Sprint("h", round)
-		p.Do([]string{"hold ", "brief "}[round%2] + name + " 5")
-		if p.cannot(" again ") == "" {
-			testkit.Same(p.TB, p.all(3, func(int) string { return "again " + name + " 5" }), map[string]int{"held": 3},
-				"the same request again")
+		verbs := [][]string{{"hold", "again", "cancel a"}, {"brief", "brief-again", "sweep"}}[round%2]
+		begin(ledger.Rules{})
+		p.Say(verbs[0] + " a 5 = held 0")
+		if p.says("again ") {
+			p.AtOnce(3, 0, map[string]int{"held": 3}, verbs[1]+" a 5")
 		}
-		last := []string{"cancel " + name, "sweep"}[round%2]
-		p.all(4, func(i int) string {
-			time.Sleep(time.Duration(round%5*i) * p.Brief / 10)
-			return []string{"confirm " + name + " p" + name, "confirm " + name + " q" + name, last, last}[i]
-		})
-		if ends := len(p.Sound(last).Rows[0].Payments); ends != 2 {
-			p.Errorf("%d payments have an end, want 2", ends)
+		p.AtOnce(4, time.Duration(round%5)*p.Brief/10, nil, "confirm a p", "confirm a q", verbs[2], verbs[2])
+		if ends := len(p.book().Rows[0].Payments); ends != 2 {
+			t.Errorf("%d payments have an end, want 2", ends)
 		}
 	}
 }
 
-// all says n sentences at once, each when it is made, and counts what came of them, by the first word.
-func (p *Player) all(n int, sentence func(i int) string) map[string]int {
+// AtOnce says n sentences at the same time, or one after the other with a pause: those given, by turns, with the number
+// in place of a #. It wants so many answers that begin with a word; nil = it does not matter.
+func (p *Player) AtOnce(n int, pause time.Duration, want map[string]int, sentences ...string) {
+	p.Helper()
 	var group sync.WaitGroup
-	said := make(chan string, n)
+	said, count := make(chan string, n), map[string]int{}
 	for i := range n {
-		group.Go(func() { said <- p.Do(sentence(i)) })
+		group.Go(func() {
+			time.Sleep(time.Duration(i) * pause)
+			said <- p.Do(strings.ReplaceAll(sentences[i%len(sentences)], "#", fmt.Sprint(i)))
+		})
 	}
 	group.Wait()
-	count := map[string]int{}
 	for range n {
 		word, _, _ := strings.Cut(<-said, " ")
 		count[word]++
 	}
-	return count
+	if want != nil {
+		testkit.Same(p.TB, count, want, "at once, %q", sentences)
+	}
+	p.Sound("at once")
 }

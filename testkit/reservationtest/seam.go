@@ -14,29 +14,13 @@ import (
 	"lastitem/internal/store"
 )
 
-// The replicas that make reservations and change them. A name may have a space.
-const maker, changer = "r 1", "r 2"
-
-// Changes are what becomes of reservations, as stores do it.
-type Changes interface {
-	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
-	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
-	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
-	ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error)
-	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
-}
-
-// Seam is where the table is played. What it is given as an id of a reservation or an order is a proposal.
+// Seam is where the table is played. An id of a new reservation or order is a proposal.
 type Seam struct {
 	Changes
 	Store string        // the ids of its reservations begin with it
+	Key   string        // its keys and payments begin with it
 	Brief time.Duration // the shortest time that it holds for
-	Lacks []string      // verbs
-	Key   string        // every key and payment begins with it
-	// Quiet says that it does not tell whether a refund was answered before.
-	Quiet bool
-	// Uncounted says that what it sells does not count for the limit of what is held.
-	Uncounted bool
+	Lacks []string      // verbs; it plays no row that has one of them
 	// Reset makes the product new.
 	Reset func(ctx context.Context, product, stock int64, rules ledger.Rules) error
 	// Reserve makes a reservation; left nil = it does not tell. earlier: its key has made one before, which it returns.
@@ -50,28 +34,27 @@ type Seam struct {
 	Book func(ctx context.Context, product int64) (*api.Reservations, error)
 }
 
-// cannot returns a verb of the sentences that the seam lacks.
-func (s Seam) cannot(sentences string) string {
-	for _, verb := range s.Lacks {
-		if strings.Contains(" "+sentences, " "+verb+" ") {
-			return verb
-		}
-	}
-	return ""
+// Changes are what becomes of reservations, as stores do it.
+type Changes interface {
+	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
+	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
+	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
+	ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error)
+	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
 }
 
-// A seller makes an order, and returns it as it was made: with how many are left, if that is told.
+// A seller makes an order, and returns it with how many are left, if that is told, and without a buyer if it does not
+// count for his limit.
 type seller = func(ctx context.Context, o ledger.Order) (ledger.Order, error)
 
-// Swept is the Sweep of a store that sweeps from a place on.
-func Swept[Place any](
-	sweep func(context.Context, Place, int, string) (Place, int, error),
-) func(context.Context, int64) (int, error) {
-	return func(ctx context.Context, _ int64) (int, error) {
-		var first Place
-		_, n, err := sweep(ctx, first, 100, changer)
-		return n, err
+// says reports whether the seam knows all verbs of sentences.
+func (s Seam) says(sentences string) bool {
+	for _, verb := range s.Lacks {
+		if strings.Contains(" "+sentences, " "+verb+" ") {
+			return false
+		}
 	}
+	return true
 }
 
 // Booked is the Book of a store.
@@ -79,8 +62,8 @@ func Booked(
 	read func(ctx context.Context, product int64, after string) (ledger.Reservations, error),
 ) func(context.Context, int64) (*api.Reservations, error) {
 	return func(ctx context.Context, product int64) (*api.Reservations, error) {
-		h, err := read(ctx, product, "")
-		book := handler.ReservationsOf(product, "", h)
+		rows, err := read(ctx, product, "")
+		book := handler.ReservationsOf(product, "", rows)
 		return &book, err
 	}
 }
@@ -88,19 +71,22 @@ func Booked(
 // refusals are the words of the table for the errors of the stores.
 var refusals = map[string]error{
 	"no reservation": store.ErrNoReservation, "no order": store.ErrNoOrder, "payment reused": store.ErrPaymentReused,
-	"key reused": idempotency.ErrKeyReused, "unknown": store.ErrUnknownProduct,
-	"unsupported": store.ErrReservationUnsupported,
+	"key reused": idempotency.ErrKeyReused, "unsupported": store.ErrReservationUnsupported,
 }
 
-// refusal renders an error in the words of the table, in which other seams tell theirs.
+// refusal renders an error in the words of the table, as seams that are no stores do.
 func refusal(err error) string {
 	for word, known := range refusals {
 		if errors.Is(err, known) {
 			return word
 		}
 	}
-	if short, ok := errors.AsType[*ledger.ShortError](err); ok {
-		return fmt.Sprint(map[bool]string{true: "limit ", false: "short "}[errors.Is(err, store.ErrLimit)], short.Available)
+	short, ok := errors.AsType[*ledger.ShortError](err)
+	switch {
+	case ok && errors.Is(err, store.ErrLimit):
+		return fmt.Sprint("limit ", short.Available)
+	case ok:
+		return fmt.Sprint("short ", short.Available)
 	}
 	return err.Error()
 }

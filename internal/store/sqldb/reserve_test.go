@@ -54,7 +54,11 @@ func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) *reservationtest.Pl
 				return err
 			})
 		},
-		Sweep: reservationtest.Swept(s.Sweep), Book: reservationtest.Booked(s.Reservations),
+		Sweep: func(ctx context.Context, _ int64) (int, error) {
+			_, n, err := s.Sweep(ctx, sqldb.Due{}, 100, "r 2")
+			return n, err
+		},
+		Book: reservationtest.Booked(s.Reservations),
 	}, 1)
 	testkit.Must(t, p.Begin(rules))
 	return p
@@ -62,9 +66,9 @@ func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) *reservationtest.Pl
 
 func TestLifeInSQL(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		p := inSQL(t, s, ledger.Rules{})
-		reservationtest.Play(t, p.Seam, 2)
-		p.Race()
+		seam := inSQL(t, s, ledger.Rules{}).Seam
+		reservationtest.Play(t, seam, 2)
+		reservationtest.Race(t, seam, 1)
 	})
 }
 
