@@ -131,6 +131,7 @@ var arrows = map[string][]string{
 	"testkit/storetest": {"contract/ledger", "internal/store"},
 	"testkit/reservationtest": {
 		"contract/api", "contract/ledger", "internal/handler", "internal/idempotency", "internal/store", "judge",
+		"target",
 	},
 	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/keeper"},
 }

@@ -1,12 +1,10 @@
 package replica
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"lastitem/contract/api"
 	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/testkit"
@@ -37,18 +35,17 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 			continue
 		}
 		product++
-		s := serve(t, url, m.Name, m.Name, string(m.Stores[0]))
+		seam := serve(t, url, m.Name, m.Name, string(m.Stores[0]))
 		if !m.PerBuyer && !m.Reserves {
-			testkit.Must(t, s.reset(t.Context(), product, 5, ledger.Rules{PerBuyer: 2}))
 			for _, in := range m.Stores {
-				s.store = api.Store(in)
-				_, err := s.sell(t.Context(), ledger.Order{ProductID: product, Quantity: 1, Key: []byte(m.Name)})
-				switch code, _, _ := strings.Cut(fmt.Sprint(err), " "); code {
+				p := reservationtest.New(t, serve(t, url, m.Name, m.Name, string(in)), product)
+				p.Begin(ledger.Rules{PerBuyer: 2})
+				switch said := p.Do("sell ann 1"); said {
 				case "limit_unsupported":
 					refused++
 				case "mode_unavailable":
 				default:
-					t.Errorf("%s in %s = %v, want limit_unsupported", m.Name, in, err)
+					t.Errorf("%s in %s = %s, want limit_unsupported", m.Name, in, said)
 				}
 			}
 			continue
@@ -57,11 +54,10 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			seam := s.seam()
 			seam.Key, seam.Lacks = m.Name, []string{"hold", "brief", "overwrite"}
 			if p := reservationtest.New(t, seam, product); m.Claims[m.Stores[0]].Threads != "B" {
-				testkit.Must(t, p.Begin(ledger.Rules{PerBuyer: 2}))
-				p.AtOnce(40, 0, map[string]int{"sold": 2, "limit": 38}, "sell ann/# 1")
+				p.Begin(ledger.Rules{PerBuyer: 2})
+				p.AtOnce(40, 0, map[string]int{"sold": 2, "limit_reached": 38}, "sell ann/# 1")
 			}
 			reservationtest.Play(t, seam, 1000*product)
 		})
@@ -76,8 +72,8 @@ func TestUncountedSalesGiveNothingBack(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, Config{SQL: testenv.SQLite(t), Conns: 4})
 	waitReady(t, r)
-	p := reservationtest.New(t, serve(t, testkit.Serve(t, r).URL, "reserve-sql", "buyer-check", "sql").seam(), 400)
-	testkit.Must(t, p.Reset(t.Context(), 400, 5, ledger.Rules{PerBuyer: 2}))
+	p := reservationtest.New(t, serve(t, testkit.Serve(t, r).URL, "reserve-sql", "buyer-check", "sql"), 400)
+	p.Begin(ledger.Rules{PerBuyer: 2})
 	p.Say(`hold ann/1 1 = held 4; cancel ann/1 = cancelled; sell ann/2 2 = sold 3; restock ann/2 = 2 true
-		hold ann/3 2 = held 3; hold ann/4 1 = limit 2`)
+		hold ann/3 2 = held 3; hold ann/4 1 = limit_reached 2`)
 }

@@ -220,8 +220,8 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 		Sweep: 20 * time.Millisecond})
 	waitReady(t, r)
 	url := testkit.Serve(t, r).URL
-	inSQL := reservationtest.New(t, serve(t, url, "reserve-sql", "", "sql").seam(), 101)
-	inRedis := reservationtest.New(t, serve(t, url, "reserve-redis", "", "redis").seam(), 102)
+	inSQL := reservationtest.New(t, serve(t, url, "reserve-sql", "", "sql"), 101)
+	inRedis := reservationtest.New(t, serve(t, url, "reserve-redis", "", "redis"), 102)
 	inRedis.Say("reset =")
 	inSQL.Brief = 2 * time.Second
 	inSQL.Say("reset = ; brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; brief d 1 = held 1; brief e 1 = held 0")

@@ -18,7 +18,7 @@ import (
 )
 
 // inBoth runs a test of product 101 or 102 with a mode of each store, on embedded servers.
-func inBoth(t *testing.T, sweep time.Duration, test func(t *testing.T, r *Replica, s served, p *reservationtest.Player)) {
+func inBoth(t *testing.T, sweep time.Duration, test func(t *testing.T, r *Replica, p *reservationtest.Player)) {
 	redis := testenv.Miniredis(t)
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, Sweep: sweep,
 		Events: true})
@@ -26,8 +26,8 @@ func inBoth(t *testing.T, sweep time.Duration, test func(t *testing.T, r *Replic
 	url := testkit.Serve(t, r).URL
 	for i, store := range []string{"sql", "redis"} {
 		t.Run(store, func(t *testing.T) {
-			s := serve(t, url, "reserve-"+store, "reserve-"+store, store)
-			test(t, r, s, reservationtest.New(t, s.seam(), 101+int64(i)))
+			seam := serve(t, url, "reserve-"+store, "reserve-"+store, store)
+			test(t, r, reservationtest.New(t, seam, 101+int64(i)))
 		})
 	}
 }
@@ -36,7 +36,7 @@ func inBoth(t *testing.T, sweep time.Duration, test func(t *testing.T, r *Replic
 // the same, and that no answer tells an id to somebody who did not make it.
 func TestAnswersAboutReservations(t *testing.T) {
 	t.Parallel()
-	inBoth(t, 0, func(t *testing.T, r *Replica, s served, p *reservationtest.Player) {
+	inBoth(t, 0, func(t *testing.T, r *Replica, p *reservationtest.Player) {
 		says := func(path, key, body string, status int, parts ...string) string {
 			t.Helper()
 			got := sendKeyed(t, r, http.MethodPost, path, key, body, status)
@@ -48,15 +48,17 @@ func TestAnswersAboutReservations(t *testing.T) {
 			return got
 		}
 		product := fmt.Sprintf(`{"product_id":%d`, p.Product)
-		ann, reserve, deduct := product+`,"buyer":"ann"}`, "/reserve_stock/"+s.holds, "/deduct_stock/"+s.holds
-		testkit.Must(t, p.Begin(ledger.Rules{PerBuyer: 2}))
+		ann, reserve, deduct := product+`,"buyer":"ann"}`, "/reserve_stock/reserve-"+p.Store, "/deduct_stock/reserve-"+p.Store
+		p.Begin(ledger.Rules{PerBuyer: 2})
 		p.Say("hold ann/1 2 = held 3")
 		a := "/reservations/" + p.ID("ann/1")
-		got := says(reserve, "", ann, http.StatusConflict, `"code":"limit_reached"`, `"requested":1`, `"per_buyer":2`)
+		got := says(reserve, "", ann, http.StatusConflict, `"code":"limit_reached"`, `"requested":1`,
+			`"happened":"no_for_now"`)
 		if strings.Contains(got, p.ID("ann/1")) {
 			t.Errorf("limit_reached tells an id with which one may act: %s", got)
 		}
-		says(reserve, "", product+`,"quantity":4}`, http.StatusConflict, `"code":"sold_out"`, `"requested":4`)
+		says(reserve, "", product+`,"quantity":4}`, http.StatusConflict, `"code":"sold_out"`, `"requested":4`,
+			`"happened":"no_for_now"`)
 		says(a+"/extend", "", `{"hold_ms":99}`, http.StatusBadRequest, `"field":"hold_ms"`)
 		says(a+"/confirm", "", "", http.StatusBadRequest, `"refund":"unknown"`)
 		first := says(a+"/confirm", "p1", "", http.StatusOK, `"state":"confirmed"`, `"refund":false`)
@@ -72,7 +74,7 @@ func TestAnswersAboutReservations(t *testing.T) {
 		says(deduct, "sale", ann, http.StatusConflict, `"code":"limit_reached"`) // which the key does not keep
 		says(deduct, "sale", product+`,"buyer":"bob"}`, http.StatusOK)
 		says(deduct, "sale", ann, http.StatusUnprocessableEntity) // the buyer belongs to the payload
-		if s.store == api.SQL {
+		if p.Store == "sql" {
 			send(t, r, http.MethodGet, "/products/101/reservations?cursor=caf%C3%A9&store=sql", "", http.StatusBadRequest)
 		}
 	})
@@ -84,8 +86,8 @@ func TestLatePaymentWaitsForUnits(t *testing.T) {
 	dsn := testenv.MySQL(t)
 	r := startReplica(t, Config{SQL: dsn, Conns: 4})
 	waitReady(t, r)
-	p := reservationtest.New(t, serve(t, testkit.Serve(t, r).URL, "reserve-unit", "", "sql").seam(), 500)
-	testkit.Must(t, p.Begin(ledger.Rules{Late: ledger.LateRehold}))
+	p := reservationtest.New(t, serve(t, testkit.Serve(t, r).URL, "reserve-unit", "", "sql"), 500)
+	p.Begin(ledger.Rules{Late: ledger.LateRehold})
 	p.Say("brief a 1 = held 4; late a = ; read a = expired")
 	db, err := sql.Open("mysql", dsn)
 	testkit.Must(t, err)
@@ -101,11 +103,11 @@ func TestLatePaymentWaitsForUnits(t *testing.T) {
 // end of a reservation is told once by GET /events, whatever is repeated.
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()
-	inBoth(t, 20*time.Millisecond, func(t *testing.T, _ *Replica, s served, p *reservationtest.Player) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/events", nil)
+	inBoth(t, 20*time.Millisecond, func(t *testing.T, r *Replica, p *reservationtest.Player) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, testkit.Serve(t, r).URL+"/events", nil)
 		testkit.Must(t, err)
-		req.Header.Set("Authorization", "Bearer "+s.Token)
-		res, err := s.Client.Do(req)
+		req.Header.Set("Authorization", "Bearer t0ken")
+		res, err := http.DefaultClient.Do(req)
 		testkit.Must(t, err)
 		defer res.Body.Close()
 		lines := bufio.NewScanner(res.Body)
@@ -113,7 +115,7 @@ func TestReservationsAreSwept(t *testing.T) {
 		p.Say(`reset = ; hold a 1 = held 4; confirm a p = confirmed op; confirm a p = confirmed op replay
 			hold b 1 = held 3; cancel b = cancelled; cancel b = cancelled; brief c 4 = held 0`)
 		testkit.Until(t, "the units are back", func() bool {
-			book, err := s.ReservationsNow(t.Context(), p.Product, s.store)
+			book, err := p.Book(t.Context(), p.Product)
 			return err == nil && book.Stock == 4
 		})
 		p.Say("confirm c late = expired refund; confirm c late = expired refund")

@@ -14,13 +14,10 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
-	"lastitem/internal/store"
 	"lastitem/judge"
+	"lastitem/target"
 	"lastitem/testkit"
 )
-
-// The replicas that make reservations and change them. A name may have a space.
-const maker, changer = "r 1", "r 2"
 
 // Player says sentences about a product. Several goroutines may say them at once.
 type Player struct {
@@ -30,19 +27,23 @@ type Player struct {
 	Space   string // payments and keys, which outlive a run, have it before their names
 
 	mu          sync.Mutex
-	ids, orders map[string]string    // by name
-	sold        []api.ReservationRow // by sales of this run
+	ids, orders map[string]string     // by name
+	bought      map[string]string     // reservation of an order
+	ops         []judge.ReservationOp // of this run
+	sold        []api.ReservationRow  // by sales of this run
 }
 
 // New is a player who has said nothing yet.
 func New(t testing.TB, s Seam, product int64) *Player {
-	return &Player{TB: t, Seam: s, Product: product, ids: map[string]string{}, orders: map[string]string{}}
+	return &Player{TB: t, Seam: s, Product: product, ids: map[string]string{}, orders: map[string]string{},
+		bought: map[string]string{}}
 }
 
 // Begin sets the stock to five: a new run begins.
-func (p *Player) Begin(rules ledger.Rules) error {
-	p.sold = nil
-	return p.Reset(p.Context(), p.Product, 5, rules)
+func (p *Player) Begin(rules ledger.Rules) {
+	p.Helper()
+	p.sold, p.ops = nil, nil
+	testkit.Must(p.TB, p.Reset(p.Context(), p.Product, 5, rules))
 }
 
 // Play says sentences, "sentence = what must come of it; ...", and looks at the books after each.
@@ -71,59 +72,73 @@ func (p *Player) each(sentences string, then func(sentence string)) {
 	}
 }
 
-// Do says a sentence, and returns what came of it.
-func (p *Player) Do(sentence string) (said string) {
+// Do says a sentence of verb, name and more, and returns what came of it.
+func (p *Player) Do(sentence string) string {
 	p.Helper()
-	err := store.Retry(p.Context(), testkit.Most, func(int) (err error) {
-		said, err = p.try(append(strings.Fields(sentence), "", ""))
-		return err
-	})
-	if err != nil {
-		return refusal(err)
+	words := append(strings.Fields(sentence), "", "")
+	verb, name, more := words[0], words[1], words[2]
+	a := target.Ask{Product: p.Product, Reservation: p.ID(name), Wait: testkit.Most / 3}
+	a.Quantity, _ = strconv.ParseInt(more, 10, 64)
+	a.Buyer, _, _ = strings.Cut(name, "/")
+	if !strings.Contains(name, "-") {
+		a.Key = p.Key + p.Space + name
 	}
-	return strings.Join(strings.Fields(said), " ")
-}
-
-// try makes one attempt at a sentence of verb, name and more.
-func (p *Player) try(words []string) (said string, err error) {
-	ctx, verb, name, more := p.Context(), words[0], words[1], words[2]
-	units, _ := strconv.ParseInt(more, 10, 64)
-	var e ledger.Ended
 	switch verb {
 	case "hold", "again":
-		return p.reserve(name, units, time.Minute)
+		a.Kind, a.For, a.Reservation = judge.Reserve, time.Minute, p.newID()
 	case "brief", "brief-again":
-		return p.reserve(name, units, p.Brief)
+		a.Kind, a.For, a.Reservation = judge.Reserve, p.Brief, p.newID()
 	case "confirm":
-		e, err = p.Confirm(ctx, p.ID(name), changer, uuid.NewString(), p.key(more))
-		return fmt.Sprint(e.Reservation.State, " ", p.paid(more, e)), err
-	case "cancel":
-		e, err = p.Cancel(ctx, p.ID(name), changer)
-		return string(e.Reservation.State), err
+		a.Kind, a.Key = judge.Confirm, p.Key+p.Space+more
+	case "cancel", "read":
+		a.Kind = judge.ReservationKind(verb)
 	case "extend":
-		hold, _ := time.ParseDuration(more)
-		e, err = p.Extend(ctx, p.ID(name), changer, hold)
-		return string(e.Reservation.State) + p.extended(e.Reservation), err
-	case "read":
-		e.Reservation, err = p.ReadReservation(ctx, p.ID(name), changer)
-		return string(e.Reservation.State), err
-	case "late":
-		testkit.Until(p.TB, name+" is overdue", func() bool {
-			book := p.book()
-			return book.AsOfMicros >= rowOf(book, p.ID(name)).ExpiresMicros
-		})
-		return "", nil
-	case "sweep":
-		n, err := p.Sweep(ctx, p.Product)
-		return fmt.Sprint(n), err
+		a.Kind = judge.Extend
+		a.For, _ = time.ParseDuration(more)
 	case "restock", "write-off":
-		return p.giveBack(cmp.Or(p.orders[name], uuid.NewString()), verb == "restock")
-	case "sell", "overwrite":
-		return p.sell(map[string]seller{"sell": p.Sell, "overwrite": p.Overwrite}[verb], name, units)
-	case "reset":
-		return "", p.Begin(ledger.Rules{})
+		a.Kind, a.Order, a.Restock = judge.Return, cmp.Or(p.orders[name], uuid.NewString()), verb == "restock"
+	case "sell":
+	case "overwrite":
+		a.Mode = Absolute
+	default:
+		return p.move(verb, a.Reservation)
 	}
-	return "", fmt.Errorf("no verb %q", verb)
+	if a.Kind == judge.Return {
+		a.Reservation = p.bought[a.Order]
+	}
+	called := time.Now()
+	said := p.Ask(p.Context(), a)
+	op := a.ReservationOp(said.Answer)
+	op.Call, op.Return = called.UnixNano(), time.Now().UnixNano()
+	op.Key, op.PaymentID = api.KeyText([]byte(op.Key)), api.KeyText([]byte(op.PaymentID))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.Kind == judge.Reserve || slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
+		p.ops = append(p.ops, op)
+	}
+	return p.tell(a, said, name, more)
+}
+
+// move does what is no request.
+func (p *Player) move(verb, reservation string) string {
+	switch verb {
+	case "late":
+		testkit.Until(p.TB, reservation+" is overdue", func() bool {
+			book := p.book()
+			return book.AsOfMicros >= rowOf(book, reservation).ExpiresMicros
+		})
+		return ""
+	case "sweep":
+		n, err := p.Sweep(p.Context(), p.Product)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(n)
+	case "reset":
+		p.Begin(ledger.Rules{})
+		return ""
+	}
+	return "no verb " + verb
 }
 
 // ID is that of a reservation, or one that nobody has.
@@ -135,32 +150,48 @@ func (p *Player) ID(name string) string {
 
 func (p *Player) newID() string { return fmt.Sprint(p.Store, "-", p.Product, "-", uuid.New()) }
 
-func (p *Player) key(name string) []byte { return []byte(p.Key + p.Space + name) }
-
-// Wants is a reservation that nobody has made yet.
-func (p *Player) Wants(name string, units int64) ledger.Reservation {
-	r := ledger.Reservation{ID: p.newID(), Mode: "m", Replica: maker,
-		Items: []ledger.ReservationItem{{ProductID: p.Product, Quantity: units}}}
-	if !strings.Contains(name, "-") {
-		r.Key, r.Fingerprint = p.key(name), fmt.Append(nil, name, units)
-	}
-	r.Buyer, _, _ = strings.Cut(name, "/")
-	return r
+// made reports whether a reservation was made in this run.
+func (p *Player) made(id string) bool {
+	return slices.ContainsFunc(p.ops, func(op judge.ReservationOp) bool {
+		return op.Kind == judge.Reserve && op.ReservationID == id
+	})
 }
 
-func (p *Player) reserve(name string, units int64, hold time.Duration) (string, error) {
-	made, left, earlier, err := p.Reserve(p.Context(), p.Wants(name, units), hold)
-	if err != nil {
-		return "", err
+// tell renders an answer.
+func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
+	refund, replay := when(said.Refund == api.RefundYes, " refund"), when(said.Replayed, " replay")
+	switch {
+	case said.Code == api.SoldOut:
+		return fmt.Sprint(said.Code, " ", number(said.Available))
+	case said.Code == api.LimitReached:
+		return fmt.Sprint(said.Code, " ", said.PerBuyer)
+	case said.Code != "" && said.State == "":
+		return string(said.Code) + refund
+	case a.Kind == judge.Reserve && said.Replayed && p.ids[name] != said.ReservationID:
+		return "another reservation"
+	case a.Kind == judge.Reserve:
+		p.ids[name] = said.ReservationID
+		return said.State + " " + number(said.Remaining) + replay
+	case a.Kind == judge.Confirm && said.OrderID != "":
+		p.bought[said.OrderID] = a.Reservation
+		return said.State + p.named(" o"+payment, said.OrderID) + refund + replay
+	case a.Kind == judge.Extend:
+		return said.State + p.extended(said)
+	case a.Kind == judge.Return:
+		for _, row := range p.sold {
+			if o := &row.Orders[0]; o.OrderID == a.Order {
+				o.Returned, o.Restocked = true, said.Restock
+			}
+		}
+		return fmt.Sprint(said.Quantity, said.Restock)
+	case a.Kind == "":
+		p.sold = append(p.sold, sold(said.OrderID, map[bool]string{false: a.Buyer}[said.Uncounted], a.Quantity))
+		return "sold " + number(said.Remaining) + p.named(name, said.OrderID)[len(name):]
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if earlier && p.ids[name] != made.ID {
-		return "another reservation", nil
-	}
-	p.ids[name] = made.ID
-	return fmt.Sprint(made.State, " ", number(left), map[bool]string{true: " earlier"}[earlier]), nil
+	return said.State + refund
 }
+
+func when(is bool, word string) string { return map[bool]string{true: word}[is] }
 
 func number(left *int64) string {
 	if left == nil {
@@ -169,28 +200,23 @@ func number(left *int64) string {
 	return fmt.Sprint(*left)
 }
 
-// paid tells the one end of a payment.
-func (p *Player) paid(payment string, e ledger.Ended) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name := "o" + payment
-	switch first := p.orders[name]; {
-	case e.Refund && e.OrderID == "":
-		return "refund"
-	case first != "" && first != e.OrderID:
-		return "another order than " + name
+// named gives an order a name, which it must keep.
+func (p *Player) named(name, order string) string {
+	known := strings.TrimSpace(name)
+	if first := p.orders[known]; first != "" && first != order {
+		return name + " in another order"
 	}
-	p.orders[name] = e.OrderID
-	return name + map[bool]string{true: " replay"}[e.Replay]
+	p.orders[known] = order
+	return name
 }
 
 // extended says by how much, to the nearest minute, a reservation was extended, if it is held.
-func (p *Player) extended(r ledger.Reservation) string {
-	if r.State != ledger.Held {
+func (p *Player) extended(said Answer) string {
+	row := rowOf(p.book(), said.ReservationID)
+	switch {
+	case said.State != target.StateHeld:
 		return ""
-	}
-	row := rowOf(p.book(), r.ID)
-	if row.ExpiresMicros != r.ExpiresMicros {
+	case row.ExpiresMicros != said.ExpiresAt.UnixMicro():
 		return " until another time than in the books"
 	}
 	return " by " + (time.Duration(row.ExpiresMicros-row.ExtendedMicros) * time.Microsecond).Round(time.Minute).String()
@@ -209,44 +235,24 @@ func rowOf(book *api.Reservations, id string) (row api.ReservationRow) {
 	return row
 }
 
-func (p *Player) giveBack(order string, restock bool) (string, error) {
-	units, restocked, err := p.Return(p.Context(), p.Product, order, restock)
-	for _, row := range p.sold {
-		if o := &row.Orders[0]; o.OrderID == order && err == nil {
-			o.Returned, o.Restocked = true, restocked
-		}
-	}
-	return fmt.Sprint(units, restocked), err
-}
-
-// sell sells without a reservation. For the judge it is one that was confirmed: only then do his sums agree.
-func (p *Player) sell(sell seller, name string, units int64) (string, error) {
-	buyer, _, _ := strings.Cut(name, "/")
-	o, err := sell(p.Context(), ledger.Order{ID: uuid.NewString(), ProductID: p.Product, Quantity: units, Mode: "m",
-		Replica: maker, Key: p.key(name), Buyer: buyer, CreatedMicros: time.Now().UnixMicro()})
-	if err != nil {
-		return "", err
-	}
+// sold is a sale as a reservation that was confirmed: only with it do the sums of the judge agree.
+func sold(order, buyer string, units int64) api.ReservationRow {
 	const held, confirmed = string(ledger.Held), string(ledger.Confirmed)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.orders[name] = o.ID
-	p.sold = append(p.sold, api.ReservationRow{ReservationID: o.ID, Buyer: o.Buyer, State: confirmed, Quantity: units,
-		Orders:   []api.ReservationOrder{{OrderID: o.ID, Payment: o.ID, Buyer: o.Buyer, Quantity: units}},
+	return api.ReservationRow{ReservationID: order, Buyer: buyer, State: confirmed, Quantity: units,
+		Orders:   []api.ReservationOrder{{OrderID: order, Payment: order, Buyer: buyer, Quantity: units}},
 		Events:   []api.ReservationEvent{{Now: held, DeadlineMicros: 1}, {Was: held, Now: confirmed}},
-		Payments: []api.ReservationPaid{{Payment: o.ID, OrderID: o.ID}}})
-	return "sold " + number(o.Remaining), nil
+		Payments: []api.ReservationPaid{{Payment: order, OrderID: order}}}
 }
 
-// Sound reads the books, and asks the judge whether they are right. Of what is overdue he is asked as of the moment
-// before.
+// Sound reads the books, and asks the judge whether they are right, by themselves and by what was answered. Of what is
+// overdue he is asked as of the moment before.
 func (p *Player) Sound(when string) *api.Reservations {
 	p.Helper()
 	book := p.book()
 	asked, overdue := *book, int64(0)
 	asked.Rows = append(slices.Clone(book.Rows), p.sold...)
 	for _, row := range book.Rows {
-		if row.State == string(ledger.Held) && book.AsOfMicros >= row.ExpiresMicros {
+		if row.State == target.StateHeld && book.AsOfMicros >= row.ExpiresMicros {
 			overdue += row.Quantity
 			asked.AsOfMicros = min(asked.AsOfMicros, row.ExpiresMicros-1)
 		}
@@ -254,7 +260,7 @@ func (p *Player) Sound(when string) *api.Reservations {
 	held, ordered, gone := asked.Count()
 	testkit.Is(p.TB, [4]int64{book.Held, book.Ordered, book.WrittenOff, book.Overdue},
 		[4]int64{held, ordered, gone, overdue}, "%s: what is held, ordered, written off and overdue, in all", when)
-	if r := judge.Reservations(&asked, nil, "en"); r.Verdict == judge.Broken {
+	if r := judge.Reservations(&asked, p.ops, "en"); r.Verdict == judge.Broken {
 		p.Errorf("%s: the judge found %s: %s", when, r.Found, strings.Join(append(r.Violations, r.Consequences...), "; "))
 	}
 	return book

@@ -23,30 +23,36 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// inRedis is a player of product 1.
+// life is a Redis as the table of reservations plays on it.
+type life struct{ *redisdb.Store }
+
+func (l life) Reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (ledger.Reservation, *int64, bool,
+	error) {
+	made, left, earlier, err := l.Store.Reserve(ctx, r, hold)
+	return made, &left, earlier, err
+}
+
+func (l life) Sell(ctx context.Context, o ledger.Order) (*int64, error) {
+	s := sale("", string(o.Key), o.ProductID)
+	s.Buyer, s.Orders[0] = o.Buyer, o
+	sold, err := l.Store.Sell(ctx, s)
+	if err == nil && sold.Short >= 0 {
+		err = &ledger.ShortError{Err: store.ErrShort, Available: sold.Available}
+	}
+	return &sold.Remaining, err
+}
+
+func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
+	return l.Store.Reset(ctx, product, stock, rules, noKeys)
+}
+
+func (l life) Sweep(ctx context.Context, _ int64) (int, error) { return l.Store.Sweep(ctx, 100, "r 2") }
+
+// inRedis is a player of product 1, whose keys are no text.
 func inRedis(t *testing.T, r *redisdb.Store) *reservationtest.Player {
-	return reservationtest.New(t, reservationtest.Seam{
-		Changes: r, Store: "redis", Key: "\xff", Brief: 20 * time.Millisecond, Lacks: []string{"overwrite"},
-		Reset: func(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-			return r.Reset(ctx, product, stock, rules, noKeys)
-		},
-		Reserve: func(ctx context.Context, h ledger.Reservation, hold time.Duration) (ledger.Reservation, *int64, bool, error) {
-			made, left, earlier, err := r.Reserve(ctx, h, hold)
-			return made, &left, earlier, err
-		},
-		Sell: func(ctx context.Context, o ledger.Order) (ledger.Order, error) {
-			s := sale("", string(o.Key), o.ProductID)
-			s.Buyer, s.Orders[0] = o.Buyer, o
-			sold, err := r.Sell(ctx, s)
-			if err == nil && sold.Short >= 0 {
-				err = &ledger.ShortError{Err: store.ErrShort, Available: sold.Available}
-			}
-			o.Remaining = &sold.Remaining
-			return o, err
-		},
-		Sweep: func(ctx context.Context, _ int64) (int, error) { return r.Sweep(ctx, 100, "r 2") },
-		Book:  reservationtest.Booked(r.Reservations),
-	}, 1)
+	seam := reservationtest.InStore(life{r}, "redis")
+	seam.Key = "\xff"
+	return reservationtest.New(t, seam, 1)
 }
 
 // each says sentences whose outcome must have a part.
@@ -78,7 +84,7 @@ func TestRedisHoldsApart(t *testing.T) {
 		p.Play("reset = ; read a = void; hold c 5 = held 0; confirm c p = confirmed op")
 		other := inRedis(t, r)
 		other.Product = 2
-		other.Play("reset = ; hold c 5 = key reused; hold d 5 = held 0; confirm d p = payment reused")
+		other.Play("reset = ; hold c 5 = idempotency_key_reused; hold d 5 = held 0; confirm d p = idempotency_key_reused")
 	})
 }
 
@@ -93,8 +99,8 @@ func TestRedisPaymentsAreNotForgotten(t *testing.T) {
 		}
 		testkit.Must(t, s.Client.HSet(t.Context(), s.Prefix+"payments:{1}", others...).Err())
 		p.Play(`confirm b q = cancelled refund; reset = ; reset = ; reset = ; confirm a p = confirmed op replay
-			confirm b q = cancelled refund; hold c 1 = held 4; confirm c q = payment reused
-			confirm c p = payment reused`)
+			confirm b q = cancelled refund; hold c 1 = held 4; confirm c q = idempotency_key_reused
+			confirm c p = idempotency_key_reused`)
 	})
 }
 
@@ -146,14 +152,18 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 		if age := time.Since(time.UnixMicro(o.CreatedMicros)); age.Abs() > time.Hour {
 			t.Errorf("it was made %s ago", age)
 		}
-		cart, foreign, unknown := p.Wants("cart", 1), p.Wants("x", 1), p.Wants("y", 1)
-		cart.Items = append(cart.Items, ledger.ReservationItem{ProductID: 2, Quantity: 1})
-		foreign.Items[0].ProductID = 2
-		unknown.ID, unknown.Items[0].ProductID = "redis-77-y", 77
-		for h, want := range map[*ledger.Reservation]error{&cart: store.ErrCrossSlot, &foreign: store.ErrUnavailable,
-			&unknown: store.ErrUnknownProduct} {
-			_, _, _, err := r.Reserve(t.Context(), *h, time.Minute)
-			testkit.IsError(t, err, want, "Reserve(%+v)", h)
+		one, two := ledger.ReservationItem{ProductID: 1, Quantity: 1}, ledger.ReservationItem{ProductID: 2, Quantity: 1}
+		for _, c := range []struct {
+			id    string
+			items []ledger.ReservationItem
+			want  error
+		}{
+			{"redis-1-cart", []ledger.ReservationItem{one, two}, store.ErrCrossSlot},
+			{"redis-1-foreign", []ledger.ReservationItem{two}, store.ErrUnavailable},
+			{"redis-2-unknown", []ledger.ReservationItem{two}, store.ErrUnknownProduct},
+		} {
+			_, _, _, err := r.Reserve(t.Context(), ledger.Reservation{ID: c.id, Items: c.items}, time.Minute)
+			testkit.IsError(t, err, c.want, "Reserve(%s)", c.id)
 		}
 		for _, id := range []string{"sql-1-a", "redis-1", "redis-x-a", "redis-77-a", ""} {
 			_, err := r.ReadReservation(t.Context(), id, "r")
@@ -185,9 +195,9 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	each(t, p, "OOM", "hold e 1")
 	p.Play(`cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq
 		restock op = 1 true`)
-	testkit.Must(t, p.Begin(ledger.Rules{PerBuyer: 1}))
+	p.Begin(ledger.Rules{PerBuyer: 1})
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	p.Play("read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit 1")
+	p.Play("read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit_reached 1")
 }
 
 // onNode is a player on a Redis of its own.
@@ -230,7 +240,6 @@ func TestRedisHoldsLostReply(t *testing.T) {
 		cancel w = confirmed; sweep = 0`)
 	proxy, client := behindGate(t, s)
 	through := inRedis(t, redisdb.New(client, s.Prefix))
-	through.Book = direct.Book
 	for sentence := range strings.SplitSeq(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2
 		cancel b-c = cancelled; hold d 1 = held 2; extend d 1h = held by 1h0m0s; restock op = 2 true; sweep = 0`, ";") {
 		for sentence := range strings.SplitSeq(sentence, "\n") {
@@ -285,14 +294,15 @@ func TestRedisHoldsRetention(t *testing.T) {
 		p.Play(sentences)
 	}
 	const day = 24 * time.Hour
-	testkit.Must(t, p.Begin(ledger.Rules{Late: ledger.LateRehold}))
+	p.Begin(ledger.Rules{Late: ledger.LateRehold})
 	after(0, `hold late 1 = held 4; reset = ; hold a-1 1 = held 4; cancel a-1 = cancelled; hold b 1 = held 4
 		cancel b = cancelled; confirm b p = cancelled refund; hold c 1 = held 4; confirm c q = confirmed oq
 		hold a-2 1 = held 3`)
-	after(2*time.Hour, `sweep = 1; read a-1 = no reservation; read a-2 = expired; again b 1 = held 4 earlier
+	after(2*time.Hour, `sweep = 1; read a-1 = unknown_reservation; read a-2 = expired; again b 1 = held 4 replay
 		confirm b p = cancelled refund; read late = void`)
-	after(8*day, "sweep = 2; read b = no reservation; confirm c q = confirmed oq replay; hold b 1 = held 3")
-	testkit.Must(t, p.Begin(ledger.Rules{Late: ledger.LateRehold}))
+	after(8*day, "sweep = 2; read b = unknown_reservation; confirm c q = confirmed oq replay")
+	inRedis(t, redisdb.New(c, "")).Play("hold b 1 = held 3") // its key is free again
+	p.Begin(ledger.Rules{Late: ledger.LateRehold})
 	after(8*day, "hold d 1 = held 4")
 	after(8*day+2*time.Hour, "sweep = 1")
 	// it is still there, and its first payment may be forgotten

@@ -29,38 +29,43 @@ var aWay = sqldb.Way{
 	Give: func(tx *sqldb.Tx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
 }
 
-// inSQL is a player of a new product 1 in a database.
+// life is a database as the table of reservations plays on it.
+type life struct{ *sqldb.Store }
+
+func (l life) Reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (made ledger.Reservation,
+	left *int64, earlier bool, err error) {
+	err = l.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+		made, left, err = tx.Reserve(r, hold, aWay)
+		return err
+	})
+	return made, left, false, err
+}
+
+func (l life) Sell(ctx context.Context, o ledger.Order) (left *int64, err error) {
+	return left, l.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+		left, o.Run, err = tx.TakeBy(aWay, o.ID, o.Buyer, o.ProductID, o.Quantity)
+		if err == nil {
+			err = errors.Join(tx.InsertOrder(o), tx.BoughtBy(o.Buyer, o.ID, o.ProductID, o.Run))
+		}
+		return err
+	})
+}
+
+func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
+	return l.Store.Reset(ctx, product, stock, rules)
+}
+
+func (l life) Sweep(ctx context.Context, _ int64) (int, error) {
+	_, n, err := l.Store.Sweep(ctx, sqldb.Due{}, 100, "r 2")
+	return n, err
+}
+
+// inSQL is a player of a new product 1.
 func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) *reservationtest.Player {
 	t.Helper()
 	s.HoldBy(func(string) sqldb.Way { return aWay })
-	p := reservationtest.New(t, reservationtest.Seam{
-		Changes: s, Store: "sql", Brief: 20 * time.Millisecond, Lacks: []string{"again", "overwrite"},
-		Reset: func(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-			return s.Reset(ctx, product, stock, rules)
-		},
-		Reserve: func(ctx context.Context, r ledger.Reservation, hold time.Duration) (made ledger.Reservation, left *int64,
-			earlier bool, err error) {
-			return made, left, false, s.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
-				made, left, err = tx.Reserve(r, hold, aWay)
-				return err
-			})
-		},
-		Sell: func(ctx context.Context, o ledger.Order) (ledger.Order, error) {
-			return o, s.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
-				o.Remaining, o.Run, err = tx.TakeBy(aWay, o.ID, o.Buyer, o.ProductID, o.Quantity)
-				if err == nil {
-					err = errors.Join(tx.InsertOrder(o), tx.BoughtBy(o.Buyer, o.ID, o.ProductID, o.Run))
-				}
-				return err
-			})
-		},
-		Sweep: func(ctx context.Context, _ int64) (int, error) {
-			_, n, err := s.Sweep(ctx, sqldb.Due{}, 100, "r 2")
-			return n, err
-		},
-		Book: reservationtest.Booked(s.Reservations),
-	}, 1)
-	testkit.Must(t, p.Begin(rules))
+	p := reservationtest.New(t, reservationtest.InStore(life{s}, "sql", "again"), 1)
+	p.Begin(rules)
 	return p
 }
 
@@ -78,12 +83,12 @@ func TestLatePaymentsForCarts(t *testing.T) {
 		p := inSQL(t, s, ledger.Rules{})
 		for rules, refund := range map[[2]string]bool{{"rehold", "refund"}: true, {"refund", "rehold"}: true,
 			{"rehold", "rehold"}: false} {
-			cart := p.Wants("ann", 1)
-			cart.Items = append(cart.Items, ledger.ReservationItem{ProductID: 2, Quantity: 1})
+			cart := ledger.Reservation{ID: p.ID(""), Mode: "m", Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1},
+				{ProductID: 2, Quantity: 1}}}
 			for i, late := range rules {
 				testkit.Must(t, s.Reset(t.Context(), int64(i+1), 5, ledger.Rules{Late: late}))
 			}
-			_, _, _, err := p.Reserve(t.Context(), cart, time.Millisecond)
+			_, _, _, err := life{s}.Reserve(t.Context(), cart, time.Millisecond)
 			testkit.Must(t, err)
 			testkit.Until(t, "it has expired", func() bool {
 				r, err := s.ReadReservation(t.Context(), cart.ID, "r")
@@ -107,7 +112,8 @@ func TestOrdersOfAnEarlierRun(t *testing.T) {
 		if n := f.Totals.Orders + int64(len(f.Orders)); err != nil || n != 0 {
 			t.Errorf("Snapshot() = %+v, %v; want no order", f, err)
 		}
-		p.Play("restock op = no order; hold b 5 = held 0")
+		p.Say("restock op = unknown_order")
+		reservationtest.New(t, p.Seam, 1).Play("hold b 5 = held 0")
 	})
 }
 
@@ -145,7 +151,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	testkit.Must(t, errors.Join(<-paid, <-purged))
 	p.Play("read a = confirmed; brief b 1 = held 3; late b = ; cancel b = expired; confirm b q = expired refund")
 	testkit.Must(t, s.PurgeReservations(t.Context(), 0, 0))
-	p.Play("read b = no reservation; hold c 1 = held 3; confirm c q = payment reused")
+	p.Say("read b = unknown_reservation; hold c 1 = held 3; confirm c q = idempotency_key_reused")
 }
 
 // A product may have become a counted one since the hold has read it. Setting the stock forgets what buyers had.
