@@ -133,3 +133,14 @@ func TestReservationsAreSwept(t *testing.T) {
 		testkit.Is(t, told, "confirmed1 cancelled1 expired1 ", "GET /events")
 	})
 }
+
+// A returned sale that did not count for the limit gives nothing back to it, and a hold does not count itself.
+func TestUncountedSalesGiveNothingBack(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t, Config{SQL: testenv.SQLite(t), Conns: 4})
+	waitReady(t, r)
+	p := reservationtest.New(t, serve(t, testkit.Serve(t, r).URL, "reserve-sql", "buyer-check", "sql"), 400)
+	p.Begin(ledger.Rules{PerBuyer: 2})
+	p.Say(`hold ann/1 1 = held 4; cancel ann/1 = cancelled; sell ann/2 2 = sold 3; restock ann/2 = 2 true
+		hold ann/3 2 = held 3; hold ann/4 1 = limit_reached 2`)
+}

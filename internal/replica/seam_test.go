@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/contract/ledger"
+	"lastitem/internal/stock"
 	"lastitem/judge"
 	"lastitem/target"
 	"lastitem/testkit"
@@ -19,40 +21,65 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// The life of a reservation over HTTP, on embedded servers. What SQL and Redis hold is paid by the same payments.
+// The life of a reservation over HTTP, on embedded servers and on real ones.
 func TestLifeOverHTTP(t *testing.T) {
 	t.Parallel()
-	redis := testenv.Miniredis(t)
-	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16})
-	playLives(t, r, "", [][3]string{{"reserve-sql", "reserve-sql", "sql"}, {"reserve-redis", "redis-lua", "redis"}})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		playLives(t, testenv.Miniredis(t), testenv.SQLite(t), false)
+	})
+	t.Run("servers", func(t *testing.T) {
+		t.Parallel()
+		playLives(t, testenv.Redis(t), testenv.MySQL(t), true)
+	})
 }
 
-// The same on servers, with further modes that hold, and with modes that sell what another one holds.
-func TestLifeOverHTTPOnServers(t *testing.T) {
-	t.Parallel()
-	redis := testenv.Redis(t)
-	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.MySQL(t), Conns: 16})
-	playLives(t, r, "%d.", [][3]string{{"reserve-sql", "queue", "sql"}, {"reserve-sql", "idempotent", "sql"},
-		{"reserve-unit", "reserve-unit", "sql"}, {"reserve-check", "reserve-check", "sql"},
-		{"reserve-redis", "reserve-redis", "redis"}})
-}
-
-// playLives plays the table with the names of two modes and their store; key is the form of the Key of the number.
-func playLives(t *testing.T, r *Replica, key string, all [][3]string) {
+// playLives plays the table with each mode that knows a limit per buyer: with what it holds, or what another mode of its
+// store holds. However many requests of a buyer come at once, he gets what he may. All other modes refuse the product.
+func playLives(t *testing.T, redis *testenv.RedisServer, sql string, mysql bool) {
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: sql, Conns: 16})
 	waitReady(t, r)
-	url := testkit.Serve(t, r).URL
-	for i, modes := range all {
-		t.Run(modes[0]+" "+modes[1], func(t *testing.T) {
-			t.Parallel()
-			seam := serve(t, url, modes[0], modes[1], modes[2])
-			if key != "" {
-				seam.Key = fmt.Sprintf(key, i)
+	url, refused := testkit.Serve(t, r).URL, 0
+	for i, m := range stock.Modes() {
+		if len(m.Stores) == 0 || slices.Contains(m.Stores, stock.Etcd) || slices.Contains(m.Needs, stock.NeedMySQL) && !mysql {
+			continue
+		}
+		product, at := int64(100+100*i), string(m.Stores[0])
+		seam := serve(t, url, m.Name, m.Name, at)
+		p := reservationtest.New(t, seam, product)
+		p.Begin(ledger.Rules{PerBuyer: 2})
+		if !m.PerBuyer && !m.Reserves {
+			switch said := p.Do("sell ann 1"); said {
+			case "limit_unsupported":
+				refused++
+			case "mode_unavailable":
+			default:
+				t.Errorf("%s = %s, want limit_unsupported", m.Name, said)
 			}
-			reservationtest.Play(t, seam, int64(1000+100*i))
-			if modes[0] != "reserve-check" { // it oversells
-				reservationtest.Race(t, seam, int64(1099+100*i))
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			claims := m.Claims[m.Stores[0]]
+			if !m.Reserves { // nor does it end any
+				seam = serve(t, url, "reserve-"+at, m.Name, at)
+				seam.Lacks = []string{"brief"}
+			}
+			seam.Key = strings.TrimSuffix(m.Name, at) // so what reserve-sql and reserve-redis hold has the same payments
+			if p.TB, p.Key = t, m.Name; claims.Threads != "B" {
+				p.AtOnce(40, 0, map[string]int{"sold": 2, "limit_reached": 38}, "sell ann/# 1")
+			}
+			if claims.Threads == "B" || claims.Expiry == "O" { // it counts orders only, or ends what is overdue at its leisure
+				seam.Lacks = []string{"hold", "brief"}
+			}
+			reservationtest.Play(t, seam, product+1)
+			if m.Reserves && claims.Expiry == "." {
+				reservationtest.Race(t, seam, product)
 			}
 		})
+	}
+	if refused < 15 {
+		t.Errorf("%d modes refuse a product with a limit", refused)
 	}
 }
 
