@@ -4,11 +4,12 @@ import "lastitem/testkit/testenv"
 
 const (
 	holdEnd     = "internal/store/sqldb/end.go"
+	holdChange  = "internal/store/sqldb/change.go"
 	holdSweep   = "internal/store/sqldb/sweep.go"
 	bothSQL     = "internal/store/sqldb/sql/both.sql"
 	mysqlSQL    = "internal/store/sqldb/sql/mysql.sql"
 	reserveSQL  = "internal/stock/reserve_sql.go"
-	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)"
+	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)"
 	storeTests  = "./internal/store/sqldb "
 	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
 )
@@ -48,7 +49,7 @@ var reservationMutants = []mutant{
 	expiring("a sweep and a payment that trust what they have read", "O",
 		testenv.Edit{reserveSQL, "Give: giveToRun}", "Give: giveToRun, Trusting: true}"}),
 	expiring("expired before the deadline", "A",
-		testenv.Edit{holdEnd, "h.now >= h.ExpiresMicros", "h.now+450_000 >= h.ExpiresMicros"}),
+		testenv.Edit{holdChange, "h.now >= h.ExpiresMicros", "h.now+450_000 >= h.ExpiresMicros"}),
 	expiring("confirmed after the deadline", "D",
 		testenv.Edit{holdEnd, "to := h.due()\n\tif h.ended", "to := h.State\n\tif h.ended"}),
 	expiring("a late payment that finds an overdue reservation gives nothing back", "L",
@@ -62,8 +63,9 @@ var reservationMutants = []mutant{
 	expiring("a repeated payment gets a second answer", "D",
 		testenv.Edit{bothSQL, "INSERT INTO payment", "INSERT IGNORE INTO payment"}),
 	expiring("the payment's row outside the transaction", "AD",
-		testenv.Edit{holdEnd, "tx.later" + paymentRow, "err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {\n\t\t\treturn " +
-			"tx.exec" + paymentRow + "\n\t\t})\n\t\tif duplicate(err) {\n\t\t\treturn tx.replay(&e, id, payment)\n\t\t}"}),
+		testenv.Edit{holdEnd, "tx.later" + paymentRow, "err = r.s.Tx(ctx, ReadCommitted, func(tx *Tx) error {\n" +
+			"\t\t\treturn tx.exec" + paymentRow +
+			"\n\t\t})\n\t\tif duplicate(err) {\n\t\t\treturn tx.replay(&e, id, payment)\n\t\t}"}),
 	{
 		name:  "a cancel that trusts what it has read",
 		edits: []testenv.Edit{{reserveSQL, "Give: giveToRun}", "Give: giveToRun, Trusting: true}"}},
@@ -96,7 +98,7 @@ var reservationMutants = []mutant{
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
 	loaded("a cart gives back its first item only",
-		testenv.Edit{"internal/store/sqldb/reserve.go", "for _, item := range h.Items {\n\t\t\tat := place",
+		testenv.Edit{holdChange, "for _, item := range h.Items {\n\t\t\tat := place",
 			"for _, item := range h.Items[:1] {\n\t\t\tat := place"}),
 	loaded("an extension that no sweep sees",
 		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
@@ -104,5 +106,5 @@ var reservationMutants = []mutant{
 		testenv.Edit{bothSQL, "SET units = units - ? WHERE", "SET units = units - 0 * ? WHERE"}),
 	loaded("every payment's row says order",
 		testenv.Edit{holdEnd, `{true: "refund", false: "order"}`, `{true: "order", false: "order"}`}),
-	loaded("an order without its buyer", testenv.Edit{holdEnd, "nullString(h.Buyer), h.ID)", "nil, h.ID)"}),
+	loaded("an order without its buyer", testenv.Edit{holdEnd, "null(h.Buyer), h.ID)", "nil, h.ID)"}),
 }

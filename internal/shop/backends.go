@@ -108,3 +108,13 @@ func (b Backends) silent(s stock.Store, product int64) error {
 	}
 	return nil
 }
+
+// refusal says of an error that means "nothing happened" whether a server has refused.
+func refusal(err error) error {
+	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) {
+		if kind := cmp.Or(sqldb.Refusal(err), redisdb.Refusal(err)); kind != nil {
+			return fmt.Errorf("%w: %w", kind, err)
+		}
+	}
+	return err
+}

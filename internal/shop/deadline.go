@@ -1,12 +1,12 @@
 package shop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"lastitem/internal/stock"
@@ -29,6 +29,12 @@ const (
 	lastWords   = 250 * time.Millisecond
 )
 
+// requests are those of a shop.
+type requests struct {
+	work, settle time.Duration  // see Options
+	running      sync.WaitGroup // those in progress, including those already answered at their deadline
+}
+
 // outcome is the result of the function that [within] runs.
 type outcome[T any] struct {
 	value    T
@@ -38,17 +44,17 @@ type outcome[T any] struct {
 
 // within runs f under the deadline of a request that may wait for its locks, or work under them, for as long as wait.
 // If f does not return in time, within returns without waiting for it. writes says that f writes from the start.
-func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool,
+func within[T any](ctx context.Context, q *requests, wait time.Duration, writes bool,
 	f func(context.Context) (T, error)) (T, error) {
-	limit := wait + cmp.Or(s.options.Work, defaultWork)
-	a := &stock.Attempt{Settle: s.options.Settle}
+	limit := wait + q.work
+	a := &stock.Attempt{Settle: q.settle}
 	if writes {
 		a.Begin()
 	}
 	deadline := time.Now().Add(limit)
 	ctx, cancel := context.WithDeadlineCause(a.NewContext(ctx), deadline, stock.ErrTooLate)
 	done := make(chan outcome[T], 1)
-	s.running.Go(func() {
+	q.running.Go(func() {
 		defer cancel()
 		run(ctx, done, f)
 	})

@@ -67,7 +67,7 @@ func bought(tx *sqldb.Tx, l *sqldb.LimitedRow, batch []*stock.Ticket) error {
 		if l == nil || t.Err != nil || t.Order.Buyer == "" {
 			continue
 		}
-		if err := tx.BoughtOf(l, t.Order.Buyer, t.Order.ID); err != nil {
+		if err := tx.BoughtBy(t.Order.Buyer, t.Order.ID, l.Product, l.Run); err != nil {
 			return err
 		}
 	}

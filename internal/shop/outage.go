@@ -45,7 +45,7 @@ const (
 // newOutage is about Redis, where the locks of the engine are.
 func (s *Shop) newOutage() *outage {
 	o := &outage{absent: s.backends.has(stock.NeedRedis), log: cmp.Or(s.options.Log, slog.New(slog.DiscardHandler)),
-		spawn: s.running.Go}
+		spawn: s.requests.running.Go}
 	o.up, o.fall = context.WithCancel(context.Background())
 	if o.absent == nil && s.backends.Lockers.Engine == nil {
 		o.absent = errors.New("no lock engine")

@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type Page struct {
 // snapshot per store, and the first rows. A page after a cursor has rows only, and fails if any store fails.
 // stock.ErrUnknownProduct when no store has the product.
 func (s *Shop) Page(ctx context.Context, id int64, p Page) (Ledger, error) {
-	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) { return s.page(ctx, id, p) })
+	return within(ctx, &s.requests, 0, false, func(ctx context.Context) (Ledger, error) { return s.page(ctx, id, p) })
 }
 
 func (s *Shop) page(ctx context.Context, id int64, p Page) (Ledger, error) {
@@ -96,7 +95,7 @@ const AuditLimit = time.Minute
 // Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read.
 // stock.ErrUnknownProduct when no store has the product.
 func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *ledger.Snapshot) error) (Ledger, error) {
-	return within(ctx, s, AuditLimit, false, func(ctx context.Context) (Ledger, error) {
+	return within(ctx, &s.requests, AuditLimit, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(name stock.Store, r reader) (f ledger.Facts, err error) {
 			err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
 				return r.Scan(ctx, id, func(snap *ledger.Snapshot) error {
@@ -125,7 +124,7 @@ func heard[T any](rows func(func([]T) error) error, progress func()) func(func([
 
 // progressing runs f with a context that ends once f has not called progress for [Options.Work].
 func (s *Shop) progressing(ctx context.Context, f func(ctx context.Context, progress func()) error) error {
-	silence := cmp.Or(s.options.Work, defaultWork)
+	silence := s.requests.work
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(silence, func() { cancel(stock.ErrTooLate) })
 	defer cancel(nil)

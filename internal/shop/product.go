@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +44,8 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, rules ledger.
 	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
-	wait := max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork))
-	_, err := within(ctx, s, wait, true, func(ctx context.Context) (struct{}, error) {
+	wait := max(0, setLimit-2*s.requests.work)
+	_, err := within(ctx, &s.requests, wait, true, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.setStock(ctx, product, units, rules)
 	})
 	return err
@@ -115,7 +114,7 @@ func (s *Shop) freeRedlock(ctx context.Context, product int64) {
 
 // Product reads the stock of a product from every configured store; stock.ErrUnknownProduct when none of them has it.
 func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
-	l, err := within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
+	l, err := within(ctx, &s.requests, 0, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(_ stock.Store, r reader) (ledger.Facts, error) { return r.Facts(ctx, id) })
 	})
 	if err != nil {
@@ -133,7 +132,7 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 // waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
 func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration,
 	read func(context.Context) error) error {
-	_, err := within(ctx, s, wait, false, func(ctx context.Context) (struct{}, error) {
+	_, err := within(ctx, &s.requests, wait, false, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.readLocked(ctx, mode, product, wait, read)
 	})
 	return err

@@ -13,43 +13,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"lastitem/contract/ledger"
-	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
-	"lastitem/internal/store/redisdb"
-	"lastitem/internal/store/sqldb"
 )
-
-// Options configure a shop.
-type Options struct {
-	Replica string // is on every order
-	Steps   *step.Stream
-	Log     *slog.Logger // nil = none
-	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
-	Work time.Duration
-	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with
-	// their request. 0 = 10 s.
-	Settle time.Duration
-	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
-	KeepKeys idempotency.Retention
-	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepReservations is
-	// for how long an ended reservation that a payment came for is kept; 0 = forever.
-	Sweep            time.Duration
-	KeepReservations time.Duration
-	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
-	Gauge func(name, help string, labels map[string]string, read func() float64)
-	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
-	Repeated func(mode string)
-}
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
 type Shop struct {
@@ -61,8 +35,9 @@ type Shop struct {
 	refusals refusals
 	outage   *outage
 	closers  []func(context.Context) error
-	releases step.Throttle  // of the log
-	running  sync.WaitGroup // running requests, including those already answered at their deadline
+	releases step.Throttle // of the log
+	requests requests
+	*reservations
 }
 
 type entry struct {
@@ -88,17 +63,10 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	if err := stock.Servable(modes); err != nil {
 		return nil, err
 	}
-	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
+	s := &Shop{backends: b, options: o, byName: map[string]*entry{},
+		requests: requests{work: cmp.Or(o.Work, defaultWork), settle: o.Settle}}
 	s.outage = s.newOutage()
-	ways := map[string]sqldb.Way{}
-	for _, m := range modes {
-		if m.Way != nil {
-			ways[m.Name] = *m.Way
-		}
-	}
-	if b.SQL != nil {
-		b.SQL.HoldBy(func(mode string) sqldb.Way { return ways[mode] })
-	}
+	s.reservations = newReservations(b, o, &s.requests, modes)
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {
@@ -107,7 +75,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		s.entries = append(s.entries, e)
 		s.byName[m.Name] = e
 	}
-	s.startSweeper()
+	s.closers = append(s.closers, s.sweep()...)
 	return s, nil
 }
 
@@ -117,7 +85,7 @@ func (s *Shop) build(e *entry) {
 	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, limits: &sync.Map{},
 		repeated: func() { s.repeated(m.Name) }}
 	deps := stock.Deps{
-		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
+		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd, Reservations: s.reservations.redis,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   s.locks(m.Name),
 		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, SoldOut: s.refusals.has, Steps: o.Steps,
@@ -141,7 +109,7 @@ func (s *Shop) Close(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() {
 		defer close(settled)
-		s.running.Wait()
+		s.requests.running.Wait()
 	}()
 	select {
 	case <-settled:
@@ -227,16 +195,6 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 	return r, err
 }
 
-// refusal says of an error that means "nothing happened" whether a server has refused.
-func refusal(err error) error {
-	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) {
-		if kind := cmp.Or(sqldb.Refusal(err), redisdb.Refusal(err)); kind != nil {
-			return fmt.Errorf("%w: %w", kind, err)
-		}
-	}
-	return err
-}
-
 // deduct calls the mode, unless a backend that it needs is known to be down.
 func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.Receipt, error) {
 	if len(e.mode.Needs) == 0 { // it never blocks
@@ -255,7 +213,7 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 	if err != nil {
 		return stock.Receipt{}, err
 	}
-	return within(ctx, s, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) {
+	return within(ctx, &s.requests, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) {
 		if e.mode.Counter {
 			if err := s.exist(ctx, req.Store, req.Items); err != nil {
 				return stock.Receipt{}, err

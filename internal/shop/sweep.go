@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store/sqldb"
 )
@@ -26,33 +25,35 @@ const (
 	readWithin        = 2 * time.Second  // the oldest overdue reservation
 )
 
-// startSweeper sweeps every [Options.Sweep] until the shop is closed. The oldest overdue reservation is read whether it
-// sweeps or not.
-func (s *Shop) startSweeper() {
-	o, db, redis := s.options, s.backends.SQL, s.backends.Redis
-	if redis != nil {
-		redis.KeepReservations(o.KeepReservations)
-		s.watchReservations(stock.NeedRedis, redis.Overdue)
-		s.repeat("sweep of reservations", stock.NeedRedis, o.Sweep, func(ctx context.Context) error {
-			return turn(ctx, scripted, func(ctx context.Context) (int, error) { return redis.Sweep(ctx, scripted, o.Replica) })
-		})
+// sweep sweeps every [Options.Sweep] until the shop is closed, and returns what ends it. The oldest overdue reservation
+// is read whether it sweeps or not.
+func (r *reservations) sweep() (closers []func(context.Context) error) {
+	const sweeping = "sweep of reservations"
+	o := r.options
+	if r.redis != nil {
+		r.watch(stock.NeedRedis, r.redis.Overdue)
+		closers = append(closers, r.repeat(sweeping, stock.NeedRedis, o.Sweep, func(ctx context.Context) error {
+			return turn(ctx, scripted, func(ctx context.Context) (int, error) {
+				return r.redis.Sweep(ctx, scripted, o.Replica)
+			})
+		}))
 	}
-	if db == nil {
-		return
+	if r.sql == nil {
+		return closers
 	}
-	s.watchReservations(stock.NeedSQL, db.Overdue)
-	s.repeat("sweep of reservations", stock.NeedSQL, o.Sweep, func(ctx context.Context) error {
+	r.watch(stock.NeedSQL, r.sql.Overdue)
+	closers = append(closers, r.repeat(sweeping, stock.NeedSQL, o.Sweep, func(ctx context.Context) error {
 		var after sqldb.Due
 		return turn(ctx, sweepBatch, func(ctx context.Context) (seen int, err error) {
-			after, seen, err = db.Sweep(ctx, after, sweepBatch, o.Replica)
+			after, seen, err = r.sql.Sweep(ctx, after, sweepBatch, o.Replica)
 			return seen, err
 		})
-	})
+	}))
 	if o.Sweep > 0 && o.KeepReservations > 0 {
-		s.repeat("purge of reservations", stock.NeedSQL, purgeReservations, func(ctx context.Context) error {
-			return db.PurgeReservations(ctx, keepEnded, o.KeepReservations)
-		})
+		closers = append(closers, r.repeat("purge of reservations", stock.NeedSQL, purgeReservations,
+			func(ctx context.Context) error { return r.sql.Purge(ctx, keepEnded, o.KeepReservations) }))
 	}
+	return closers
 }
 
 // turn calls batch until one is not full, or sweepTurn is over.
@@ -68,11 +69,12 @@ func turn(ctx context.Context, full int, batch func(context.Context) (seen int, 
 	return errors.Join(errs...)
 }
 
-// repeat calls do about every so often until the shop is closed, unless a backend is known to be out, and logs its
+// repeat calls do about every so often until it is told to end, unless a backend is known to be out, and logs its
 // errors. 0 = never.
-func (s *Shop) repeat(what string, on stock.Backend, every time.Duration, do func(context.Context) error) {
+func (r *reservations) repeat(what string, on stock.Backend, every time.Duration,
+	do func(context.Context) error) (end func(context.Context) error) {
 	if every <= 0 {
-		return
+		return func(context.Context) error { return nil }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -84,15 +86,15 @@ func (s *Shop) repeat(what string, on stock.Backend, every time.Duration, do fun
 			case <-ctx.Done():
 				return
 			}
-			if s.backends.down(nil, on) != nil {
+			if r.backends.down(nil, on) != nil {
 				continue
 			}
 			if err := do(ctx); err != nil && ctx.Err() == nil {
-				s.warn(what, on, err)
+				r.warn(what, on, err)
 			}
 		}
 	}()
-	s.closers = append(s.closers, func(ctx context.Context) error {
+	return func(ctx context.Context) error {
 		stop()
 		select {
 		case <-done:
@@ -100,40 +102,30 @@ func (s *Shop) repeat(what string, on stock.Backend, every time.Duration, do fun
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	})
-}
-
-func (s *Shop) warn(what string, on stock.Backend, err error) {
-	if s.options.Log != nil {
-		s.options.Log.Warn("reservations", slog.String("what", what), slog.Any("backend", on), slog.Any("err", err))
 	}
 }
 
-// watchReservations registers for how long the oldest overdue reservation of a store has waited. It is read when it is
+func (r *reservations) warn(what string, on stock.Backend, err error) {
+	if r.options.Log != nil {
+		r.options.Log.Warn("reservations", slog.String("what", what), slog.Any("backend", on), slog.Any("err", err))
+	}
+}
+
+// watch registers for how long the oldest overdue reservation of a store has waited. It is read when it is
 // asked for, by itself: it must tell of sweeps that hang, fail or are switched off.
-func (s *Shop) watchReservations(on stock.Backend, overdue func(context.Context) (time.Duration, error)) {
-	if s.options.Gauge == nil {
+func (r *reservations) watch(on stock.Backend, overdue func(context.Context) (time.Duration, error)) {
+	if r.options.Gauge == nil {
 		return
 	}
-	s.options.Gauge("shop_overdue_hold_seconds", "For how long the oldest overdue reservation has waited for a sweep; "+
+	r.options.Gauge("shop_overdue_hold_seconds", "For how long the oldest overdue reservation has waited for a sweep; "+
 		"absent if that cannot be read.", map[string]string{"backend": string(on)}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 		defer cancel()
 		late, err := overdue(ctx)
 		if err != nil {
-			s.warn("read of the oldest overdue reservation", on, err)
+			r.warn("read of the oldest overdue reservation", on, err)
 			return math.NaN()
 		}
 		return late.Seconds()
 	})
-}
-
-// OnEnd has f told of each reservation that this process has ended. f must not block.
-func (s *Shop) OnEnd(f func(ledger.Reservation)) {
-	if s.backends.SQL != nil {
-		s.backends.SQL.OnEnd(f)
-	}
-	if s.backends.Redis != nil {
-		s.backends.Redis.OnEnd(f)
-	}
 }

@@ -48,7 +48,8 @@ func (b buyerCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	}
 	row.Buyer = req.Buyer
 	err = b.deps.Orders.InTx(ctx, row, func(tx *sqldb.Tx) error {
-		left, _, err := tx.TakeBy(byUncounted, row.ID, "", item.ProductID, item.Quantity) // no row counts for the limit
+		// no row counts for the limit
+		left, _, err := sqldb.ReservationTx{Tx: tx}.TakeBy(byUncounted, row.ID, "", item.ProductID, item.Quantity)
 		if err == nil {
 			*row.Remaining = *left
 		}

@@ -26,6 +26,8 @@ type Deps struct {
 	SQL   *sqldb.Store
 	Etcd  *etcddb.Store
 
+	Reservations *redisdb.Reservations // those in Redis
+
 	Orders  *Orders // makes the mode's orders and writes them
 	Locks   Locks   // names the mode's locks and gives them up
 	Lockers Lockers // the services that a mode takes its lock from

@@ -22,7 +22,7 @@ import (
 //	held ── confirm, before the deadline ─> confirmed
 //	     ── cancel ─> cancelled (units back)          ── deadline ─> expired (units back)
 //
-// The ways from a state to the next are the same for all such modes, and stand in package sqldb (reserve.go, end.go).
+// The ways from a state to the next are the same for all such modes, and stand in package sqldb (change.go, end.go).
 // A mode is told apart by its [sqldb.Way]: how it takes, how it gives back, and how it changes a state.
 
 // The limits of a hold.
@@ -94,7 +94,7 @@ func (r reserving) Reserve(ctx context.Context, req ReserveRequest) (out Reserve
 	defer cancel()
 	err = r.deps.SQL.TripTx(ctx, func(tx *sqldb.Tx) error {
 		hold := func() (a idempotency.Answer, err error) {
-			out.Hold, out.Remaining, err = tx.Reserve(h, req.For, r.way)
+			out.Hold, out.Remaining, err = sqldb.ReservationTx{Tx: tx}.Reserve(h, req.For, r.way)
 			if err == nil && len(req.Key) > 0 {
 				a = req.Held(out.Hold, out.Remaining)
 			}
@@ -156,7 +156,8 @@ func (r reserving) take(ctx context.Context, tx *sqldb.Tx, req Request) (receipt
 		return Receipt{}, nil, err
 	}
 	for i, item := range req.Items {
-		left, run, err := tx.TakeBy(r.way, orders[0].ID, req.Buyer, item.ProductID, item.Quantity)
+		left, run, err := sqldb.ReservationTx{Tx: tx}.TakeBy(r.way, orders[0].ID, req.Buyer, item.ProductID,
+			item.Quantity)
 		if err = shortage(err); errors.Is(err, ErrSoldOut) {
 			return Receipt{}, err, tx.RollbackToSavepoint()
 		}

@@ -26,10 +26,10 @@ var bySum = sqldb.Way{Act: ledger.ReserveComputed, Take: takeOfSum, Give: giveNo
 
 // takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. It
 // does not tell how many units are left: two that overlap would tell the same number.
-func takeOfSum(tx *sqldb.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeOfSum(tx sqldb.ReservationTx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
 	free, err := tx.Free(item)
 	return nil, free >= item.Quantity, err
 }
 
 // giveNothing has nothing to give back: a reservation that has ended is in no sum.
-func giveNothing(*sqldb.Tx, ledger.ReservationItem, ...string) {}
+func giveNothing(sqldb.ReservationTx, ledger.ReservationItem, ...string) {}

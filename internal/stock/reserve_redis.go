@@ -41,7 +41,7 @@ func (r reserveRedisDeductor) Reserve(ctx context.Context, req ReserveRequest) (
 	if err != nil {
 		return Reserved{}, err
 	}
-	made, left, earlier, err := r.deps.Redis.Reserve(ctx, h, req.For)
+	made, left, earlier, err := r.deps.Reservations.Reserve(ctx, h, req.For)
 	if busy, ok := errors.AsType[*redisdb.KeyBusyError](err); ok {
 		return Reserved{}, &idempotency.InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
 	}

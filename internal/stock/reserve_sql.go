@@ -29,10 +29,10 @@ var reserveSQL = Mode{
 var byCounter = sqldb.Way{Act: ledger.Reserve, Take: takeOfRun, Give: giveToRun}
 
 // takeOfRun takes from the counter what is there, while the product is in the run that the hold has read.
-func takeOfRun(tx *sqldb.Tx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeOfRun(tx sqldb.ReservationTx, _ string, item ledger.ReservationItem) (*int64, bool, error) {
 	left, ok, err := tx.TakeReservation(item)
 	return &left, ok, err
 }
 
 // giveToRun adds to the counter, unless another run has begun: its units are not this one's.
-func giveToRun(tx *sqldb.Tx, item ledger.ReservationItem, _ ...string) { tx.GiveToRun(item) }
+func giveToRun(tx sqldb.ReservationTx, item ledger.ReservationItem, _ ...string) { tx.GiveToRun(item) }

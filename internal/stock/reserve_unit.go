@@ -26,10 +26,12 @@ var reserveUnit = Mode{
 var byRows = sqldb.Way{Act: ledger.ReserveUnits, Take: takeRows, Give: giveRows}
 
 // takeRows writes the reservation on free rows.
-func takeRows(tx *sqldb.Tx, id string, item ledger.ReservationItem) (*int64, bool, error) {
+func takeRows(tx sqldb.ReservationTx, id string, item ledger.ReservationItem) (*int64, bool, error) {
 	ok, err := tx.TakeUnits(id, item)
 	return nil, ok, err
 }
 
 // giveRows makes them free again.
-func giveRows(tx *sqldb.Tx, item ledger.ReservationItem, ids ...string) { tx.GiveUnits(item, ids...) }
+func giveRows(tx sqldb.ReservationTx, item ledger.ReservationItem, ids ...string) {
+	tx.GiveUnits(item, ids...)
+}

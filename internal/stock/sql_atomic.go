@@ -81,7 +81,7 @@ func takeLimited(tx *sqldb.Tx, req Request, unsupported error) (remaining []int6
 		left, short, err := takeAll(tx, []Item{item})
 		if errors.Is(err, ErrOtherWay) {
 			var n *int64
-			n, _, err = tx.TakeBy(byCounter, "", req.Buyer, item.ProductID, item.Quantity)
+			n, _, err = sqldb.ReservationTx{Tx: tx}.TakeBy(byCounter, "", req.Buyer, item.ProductID, item.Quantity)
 			switch err = shortage(err); {
 			case errors.Is(err, ErrSoldOut):
 				return nil, err, nil

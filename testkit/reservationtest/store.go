@@ -25,12 +25,12 @@ type Store interface {
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
 	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
 	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
-	ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error)
+	Read(ctx context.Context, id, replica string) (ledger.Reservation, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
 	Sell(ctx context.Context, o ledger.Order) (left *int64, err error)
 	Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error
 	Sweep(ctx context.Context, product int64) (int, error)
-	Reservations(ctx context.Context, product int64, after string) (ledger.Reservations, error)
+	Page(ctx context.Context, product int64, after string) (ledger.Reservations, error)
 }
 
 // InStore is the seam of a store.
@@ -45,7 +45,7 @@ type stored struct {
 
 // Book implements [Service].
 func (s stored) Book(ctx context.Context, product int64) (*api.Reservations, error) {
-	rows, err := s.Reservations(ctx, product, "")
+	rows, err := s.Page(ctx, product, "")
 	book := handler.ReservationsOf(product, "", rows)
 	return &book, err
 }
@@ -86,7 +86,7 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 	case judge.Extend:
 		e, err = s.Extend(ctx, a.Reservation, changer, a.For)
 	case Read:
-		e.Reservation, err = s.ReadReservation(ctx, a.Reservation, changer)
+		e.Reservation, err = s.Read(ctx, a.Reservation, changer)
 	case judge.Return:
 		said.Quantity, said.Restock, err = s.Return(ctx, a.Product, a.Order, a.Restock)
 	default:

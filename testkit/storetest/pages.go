@@ -1,5 +1,5 @@
-// Package storetest tests what all stores have in common: [Run] how a product's rows are read, and [Counter] what becomes
-// of a product that modes act on. It has the parts that the stores' own tests share.
+// Package storetest tests what all stores have in common: [Run] how a product's rows are read, and [Counter] what
+// becomes of a product that modes act on. It has the parts that the stores' own tests share.
 package storetest
 
 import (

@@ -33,7 +33,7 @@ func TestRows(t *testing.T) {
 	}})
 }
 
-// compact makes etcd forget all revisions up to now.
+// compact makes etcd forget all revisions up to now, those of other tests too: who calls it is not parallel to them.
 func compact(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	res, err := c.Put(t.Context(), "another", "revision")
@@ -45,7 +45,6 @@ func compact(t *testing.T, c *clientv3.Client) {
 
 // The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
 func TestEtcdPagesAfterCompaction(t *testing.T) {
-	t.Parallel()
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
 	for n := range 9 {
@@ -65,7 +64,6 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 // The count and the orders of a scan are of one revision: if etcd compacts it meanwhile, the scan fails rather than mix
 // two.
 func TestEtcdScanDuringCompaction(t *testing.T) {
-	t.Parallel()
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
 	_, err := e.Write(t.Context(), always, 95, storetest.Nth(0, 1, 5))

@@ -2,7 +2,6 @@ package redisdb
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -37,14 +36,8 @@ import (
 // On a cluster the claim is in another slot than the product. A separate script makes it before the sale, and a
 // refusal, or an error that left the stock alone, shortens it.
 
-//go:embed lua/claim.lua
-var claimSource string
-
-//go:embed lua/unclaim.lua
-var unclaimSource string
-
 var (
-	claimScript, unclaimScript = redis.NewScript(claimSource), redis.NewScript(unclaimSource)
+	claimScript, unclaimScript = script("claim"), script("unclaim")
 
 	nothingScript = redis.NewScript("return 0") // to learn whether a script may have such keys
 )

@@ -2,7 +2,6 @@ package redisdb
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,10 +14,7 @@ import (
 	"lastitem/internal/store"
 )
 
-//go:embed lua/purge.lua
-var purgeSource string
-
-var purgeScript = redis.NewScript(purgeSource)
+var purgeScript = script("purge")
 
 // scanCount is how many keys one SCAN inspects; Redis does nothing else meanwhile.
 const scanCount = 500

@@ -13,20 +13,20 @@ import (
 	"lastitem/internal/store"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
+// Page reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
 // them, with the counts of the same moment. It fails while the product is being sold: the rows come in many reads, and
 // they count only if nothing has changed until the last one.
-func (r *Store) Reservations(ctx context.Context, product int64, after string) (ledger.Reservations, error) {
+func (r *Reservations) Page(ctx context.Context, product int64, after string) (ledger.Reservations, error) {
 	for range holdReads {
-		v, err := r.view(ctx, product, 0)
+		v, err := r.s.view(ctx, product, 0)
 		if err != nil {
 			return ledger.Reservations{}, err
 		}
-		h, err := r.reservationsOf(ctx, product, v, after)
+		h, err := r.pageOf(ctx, product, v, after)
 		if err != nil {
 			return h, err
 		}
-		end, err := r.view(ctx, product, 0)
+		end, err := r.s.view(ctx, product, 0)
 		if err != nil {
 			return h, err
 		}
@@ -40,12 +40,12 @@ func (r *Store) Reservations(ctx context.Context, product int64, after string) (
 		product)
 }
 
-// holdReads is how often Reservations tries.
+// holdReads is how often Page tries.
 const holdReads = 3
 
-// reservationsOf reads the rows of a snapshot.
-func (r *Store) reservationsOf(ctx context.Context, product int64, v view, after string) (ledger.Reservations, error) {
-	units, err := r.units(ctx, product, v)
+// pageOf reads the rows of a snapshot.
+func (r *Reservations) pageOf(ctx context.Context, product int64, v view, after string) (ledger.Reservations, error) {
+	units, err := r.s.units(ctx, product, v)
 	h := ledger.Reservations{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
@@ -90,35 +90,8 @@ func (r *Store) reservationsOf(ctx context.Context, product int64, v view, after
 	})
 }
 
-// reservationEvents parses what hold.lua notes.
-func reservationEvents(id, text string) ([]ledger.ReservationEvent, error) {
-	var events []ledger.ReservationEvent
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
-		if len(parts) < 5 {
-			return nil, fmt.Errorf("%w: redis: reservation %s: event %q", store.ErrUnavailable, id, line)
-		}
-		deadline, err1 := strconv.ParseInt(parts[2], 10, 64)
-		at, err2 := strconv.ParseInt(parts[3], 10, 64)
-		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%w: redis: reservation %s: event %q", store.ErrUnavailable, id, line)
-		}
-		e := ledger.ReservationEvent{ReservationID: id, Was: ledger.ReservationState(parts[0]),
-			Now:            ledger.ReservationState(parts[1]),
-			DeadlineMicros: deadline, AtMicros: at, Replica: parts[4]}
-		if e.Now == ledger.Expired {
-			e.CommittedMicros = at // nothing comes between a script's TIME and its writes
-		}
-		events = append(events, e)
-	}
-	if len(events) == 0 {
-		return nil, fmt.Errorf("%w: redis: reservation %s has no events", store.ErrUnavailable, id)
-	}
-	return events, nil
-}
-
 // paid adds the payments to rows.
-func (r *Store) paid(ctx context.Context, product int64, rows map[string]*ledger.ReservationRow) error {
+func (r *Reservations) paid(ctx context.Context, product int64, rows map[string]*ledger.ReservationRow) error {
 	seen := map[string]bool{} // HSCAN may return a field twice
 	err := r.fields(ctx, product, "run-payments", func(payment, text string) (err error) {
 		parts := strings.Split(text, " ")
@@ -142,13 +115,15 @@ func (r *Store) paid(ctx context.Context, product int64, rows map[string]*ledger
 }
 
 // ordered adds the orders to rows, and what became of them.
-func (r *Store) ordered(ctx context.Context, product int64, v view, rows map[string]*ledger.ReservationRow) error {
+func (r *Reservations) ordered(
+	ctx context.Context, product int64, v view, rows map[string]*ledger.ReservationRow,
+) error {
 	returned := map[string]string{}
 	err := r.fields(ctx, product, "returned", func(id, text string) error { returned[id] = text; return nil })
 	if err != nil {
 		return err
 	}
-	return r.walk(ctx, product, v, 0, func(texts []string) error {
+	return r.s.walk(ctx, product, v, 0, func(texts []string) error {
 		for _, text := range texts {
 			if !strings.Contains(text, `"reservation_id":`) {
 				continue
@@ -168,11 +143,13 @@ func (r *Store) ordered(ctx context.Context, product int64, v view, rows map[str
 }
 
 // fields calls each for the fields of a product's hash, for one perhaps twice.
-func (r *Store) fields(ctx context.Context, product int64, family string, each func(field, value string) error) error {
-	key := r.key(family, product)
+func (r *Reservations) fields(
+	ctx context.Context, product int64, family string, each func(field, value string) error,
+) error {
+	key := r.s.key(family, product)
 	var cursor uint64
 	for more := true; more; more = cursor != 0 {
-		page, next, err := r.c.HScan(ctx, key, cursor, "", store.BatchRows).Result()
+		page, next, err := r.s.c.HScan(ctx, key, cursor, "", store.BatchRows).Result()
 		if err != nil {
 			return readError(err, product)
 		}

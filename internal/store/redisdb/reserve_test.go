@@ -24,18 +24,21 @@ import (
 )
 
 // life is a Redis as the table of reservations plays on it.
-type life struct{ *redisdb.Store }
+type life struct {
+	*redisdb.Reservations
+	s *redisdb.Store
+}
 
 func (l life) Reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (ledger.Reservation, *int64, bool,
 	error) {
-	made, left, earlier, err := l.Store.Reserve(ctx, r, hold)
+	made, left, earlier, err := l.Reservations.Reserve(ctx, r, hold)
 	return made, &left, earlier, err
 }
 
 func (l life) Sell(ctx context.Context, o ledger.Order) (*int64, error) {
 	s := sale("", string(o.Key), o.ProductID)
 	s.Buyer, s.Orders[0] = o.Buyer, o
-	sold, err := l.Store.Sell(ctx, s)
+	sold, err := l.s.Sell(ctx, s)
 	if err == nil && sold.Short >= 0 {
 		err = &ledger.ShortError{Err: store.ErrShort, Available: sold.Available}
 	}
@@ -43,14 +46,20 @@ func (l life) Sell(ctx context.Context, o ledger.Order) (*int64, error) {
 }
 
 func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-	return l.Store.Reset(ctx, product, stock, rules, noKeys)
+	return l.s.Reset(ctx, product, stock, rules, noKeys)
 }
 
-func (l life) Sweep(ctx context.Context, _ int64) (int, error) { return l.Store.Sweep(ctx, 100, "r 2") }
+func (l life) Sweep(ctx context.Context, _ int64) (int, error) {
+	return l.Reservations.Sweep(ctx, 100, "r 2")
+}
+
+func reservations(s *redisdb.Store) *redisdb.Reservations {
+	return redisdb.NewReservations(s, 7*24*time.Hour)
+}
 
 // inRedis is a player of product 1, whose keys are no text.
-func inRedis(t *testing.T, r *redisdb.Store) *reservationtest.Player {
-	seam := reservationtest.InStore(life{r}, "redis")
+func inRedis(t *testing.T, s *redisdb.Store) *reservationtest.Player {
+	seam := reservationtest.InStore(life{reservations(s), s}, "redis")
 	seam.Key = "\xff"
 	return reservationtest.New(t, seam, 1)
 }
@@ -67,9 +76,9 @@ func each(t *testing.T, p *reservationtest.Player, part string, sentences ...str
 
 func TestLifeInRedis(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *redisdb.Store, _ bool) {
-		seam := inRedis(t, r).Seam
-		reservationtest.Play(t, seam, 2)
-		reservationtest.Race(t, seam, 1)
+		p := inRedis(t, r)
+		reservationtest.Play(t, p.Seam, 2)
+		reservationtest.Race(t, p.Seam, 1)
 	})
 }
 
@@ -107,31 +116,32 @@ func TestRedisPaymentsAreNotForgotten(t *testing.T) {
 // A return of an order that is not there does not read the whole list each time, and finds each that is, in every run.
 func TestRedisFindsOrders(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, s *testenv.RedisServer) {
-		list := s.Prefix + "orders:{1}"
+		held, list := reservations(r), s.Prefix+"orders:{1}"
 		var rows []any
 		for i := range 3500 {
 			rows = append(rows, fmt.Sprintf(`{"id":"o%04d","product_id":1,"quantity":1,"mode":"m","replica":"r","created_us":1}`,
 				i))
 		}
-		restock := func(order string, want error) {
+		restock := func(want error, orders ...string) {
 			t.Helper()
-			_, _, err := r.Return(t.Context(), 1, order, true)
-			testkit.IsError(t, err, want, "Return(%s)", order)
+			for _, order := range orders {
+				_, _, err := held.Return(t.Context(), 1, order, true)
+				testkit.IsError(t, err, want, "Return(%s)", order)
+			}
 		}
 		reset(t, r, 1, 5, 0)
 		testkit.Must(t, s.Client.RPush(t.Context(), list, rows...).Err())
-		restock("o9999", store.ErrNoOrder)
-		restock("o0500", nil)
-		restock("o3400", nil)
+		restock(store.ErrNoOrder, "o9999")
+		restock(nil, "o0500", "o3400")
 		// a page in the middle that was read once is not read again for an id that cannot be there
 		other := strings.ReplaceAll(rows[1500].(string), "o1500", "o7777")
 		testkit.Must(t, s.Client.LSet(t.Context(), list, 1500, other).Err())
-		restock("o7777", store.ErrNoOrder)
-		restock("o1501", nil)
+		restock(store.ErrNoOrder, "o7777")
+		restock(nil, "o1501")
 		reset(t, r, 1, 5, 0)
 		testkit.Must(t, s.Client.RPush(t.Context(), list, rows[7], rows[1]).Err())
-		restock("o0001", nil)
-		restock("o0500", store.ErrNoOrder)
+		restock(nil, "o0001")
+		restock(store.ErrNoOrder, "o0500")
 	})
 }
 
@@ -152,27 +162,25 @@ func TestRedisHoldsInTheBooks(t *testing.T) {
 		if age := time.Since(time.UnixMicro(o.CreatedMicros)); age.Abs() > time.Hour {
 			t.Errorf("it was made %s ago", age)
 		}
+		held := reservations(r)
 		one, two := ledger.ReservationItem{ProductID: 1, Quantity: 1}, ledger.ReservationItem{ProductID: 2, Quantity: 1}
-		for _, c := range []struct {
-			id    string
-			items []ledger.ReservationItem
-			want  error
-		}{
-			{"redis-1-cart", []ledger.ReservationItem{one, two}, store.ErrCrossSlot},
-			{"redis-1-foreign", []ledger.ReservationItem{two}, store.ErrUnavailable},
-			{"redis-2-unknown", []ledger.ReservationItem{two}, store.ErrUnknownProduct},
-		} {
-			_, _, _, err := r.Reserve(t.Context(), ledger.Reservation{ID: c.id, Items: c.items}, time.Minute)
-			testkit.IsError(t, err, c.want, "Reserve(%s)", c.id)
+		for id, want := range map[string]error{"redis-1-x": store.ErrCrossSlot, "redis-7-x": store.ErrUnavailable,
+			"redis-2-x": store.ErrUnknownProduct} {
+			items := []ledger.ReservationItem{one, two}
+			if id != "redis-1-x" {
+				items = items[1:]
+			}
+			_, _, _, err := held.Reserve(t.Context(), ledger.Reservation{ID: id, Items: items}, time.Minute)
+			testkit.IsError(t, err, want, "Reserve(%s)", id)
 		}
 		for _, id := range []string{"sql-1-a", "redis-1", "redis-x-a", "redis-77-a", ""} {
-			_, err := r.ReadReservation(t.Context(), id, "r")
-			testkit.IsError(t, err, store.ErrNoReservation, "ReadReservation(%q)", id)
+			_, err := held.Read(t.Context(), id, "r")
+			testkit.IsError(t, err, store.ErrNoReservation, "Read(%q)", id)
 		}
 		p.Play("brief c 1 = held 1; late c = ; sweep = 1")
-		all, err := r.Reservations(t.Context(), 1, "")
+		all, err := held.Page(t.Context(), 1, "")
 		testkit.Must(t, err)
-		page, err := r.Reservations(t.Context(), 1, all.Rows[0].ID)
+		page, err := held.Page(t.Context(), 1, all.Rows[0].ID)
 		if diff := cmp.Diff(all.Rows[1:], page.Rows); err != nil || diff != "" || len(page.Rows) != 2 {
 			t.Errorf("the page after the first: %v (-want +got):\n%s", err, diff)
 		}
@@ -253,12 +261,12 @@ func TestRedisHoldsLostReply(t *testing.T) {
 // The sweeper finds the products that nobody has announced, and leaves out what it cannot read.
 func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, s *testenv.RedisServer) {
-		p := inRedis(t, r)
+		p, held := inRedis(t, r), reservations(r)
 		p.Play("reset = ; brief c 1 = held 4; brief b 1 = held 3; late b = ; brief a 1 = held 2; late a =")
-		if d, err := r.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
+		if d, err := held.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
 			t.Errorf("Overdue() = %v, %v, want how long the first has been", d, err)
 		}
-		if n, err := r.Sweep(t.Context(), 1, "r"); n != 1 || err != nil {
+		if n, err := held.Sweep(t.Context(), 1, "r"); n != 1 || err != nil {
 			t.Errorf("Sweep(1) = %d, %v, want 1", n, err)
 		}
 		s.Client.HSet(t.Context(), s.Prefix+"holds:{1}", p.ID("a"), "{")
@@ -270,7 +278,7 @@ func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 			t.Errorf("Sweep() = %d, %v, want 3, of which two are damaged", n, err)
 		}
 		p.Say("read b = expired; sweep = 0")
-		if d, err := r.Overdue(t.Context()); d != 0 || err != nil {
+		if d, err := held.Overdue(t.Context()); d != 0 || err != nil {
 			t.Errorf("Overdue() = %v, %v, want none", d, err)
 		}
 		p.Play("reset = ; brief d 1 = held 4; late d =")

@@ -27,16 +27,16 @@ type room struct {
 }
 
 // keepsRefusals says whether the server of a key has room for a refusal. A server that does not tell has.
-func (r *Store) keepsRefusals(ctx context.Context, key string) bool {
-	server, address := redis.Cmdable(r.c), ""
-	if cluster, ok := r.c.(*redis.ClusterClient); ok {
+func (r *rooms) keepsRefusals(ctx context.Context, c redis.UniversalClient, key string) bool {
+	server, address := redis.Cmdable(c), ""
+	if cluster, ok := c.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, key)
 		if err != nil {
 			return true // the sale finds out
 		}
 		server, address = master, master.Options().Addr
 	}
-	found, _ := r.rooms.of.LoadOrStore(address, &room{})
+	found, _ := r.of.LoadOrStore(address, &room{})
 	at := found.(*room)
 	now, last := time.Now().UnixNano(), at.asked.Load()
 	if now-last >= int64(roomEvery) && at.asked.CompareAndSwap(last, now) {

@@ -2,7 +2,6 @@ package redisdb
 
 import (
 	"context"
-	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,15 +16,9 @@ import (
 	"lastitem/internal/store"
 )
 
-//go:embed lua/answers.lua
-var answersSource string
-
-//go:embed lua/sell.lua
-var sellSource string
-
-// forBuyer also keeps to the limits per buyer.
-var sellScript, sellForBuyer = redis.NewScript(answersSource + "local buyer\n" + sellSource),
-	redis.NewScript(answersSource + "local buyer = table.remove(ARGV)\n" + sellSource)
+// sellForBuyer also keeps to the limits per buyer.
+var sellScript, sellForBuyer = redis.NewScript(source("answers") + "local buyer\n" + source("sell")),
+	redis.NewScript(source("answers") + "local buyer = table.remove(ARGV)\n" + source("sell"))
 
 // Sale is what [Store.Sell] does in one script.
 type Sale struct {
@@ -135,7 +128,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 
 // keeps says whether the refusal of this sale would be stored.
 func (t *selling) keeps(ctx context.Context) bool {
-	return t.r.keepsRefusals(ctx, t.r.key("refusals", t.Orders[0].ProductID))
+	return t.r.rooms.keepsRefusals(ctx, t.r.c, t.r.key("refusals", t.Orders[0].ProductID))
 }
 
 // failed says whether to try again after an error, and what the error is if not.
@@ -285,13 +278,6 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 		out.Answer = new(refused.Fill(count))
 	}
 	return out, nil
-}
-
-func sellError(err error) error {
-	if redis.HasErrorPrefix(err, "CROSSSLOT") {
-		return fmt.Errorf("%w: %w", store.ErrCrossSlot, err)
-	}
-	return writeError(err)
 }
 
 // halves returns an order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a

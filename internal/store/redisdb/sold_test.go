@@ -14,6 +14,7 @@ import (
 
 func TestRedisActsOnProducts(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *redisdb.Store, _ *testenv.RedisServer) {
+		holds := redisdb.NewReservations(r, time.Hour)
 		storetest.Counter{
 			Reader: r, Sold: []ledger.Sold{ledger.Undecided, ledger.Absolutely, ledger.Relatively, ledger.PerBuyer,
 				ledger.InSegments},
@@ -36,11 +37,11 @@ func TestRedisActsOnProducts(t *testing.T) {
 				ledger.Reserve: func(product int64) error {
 					h := ledger.Reservation{ID: fmt.Sprint("redis-", product, "-", time.Now().UnixNano()), Mode: "m", Replica: "r",
 						Items: []ledger.ReservationItem{{ProductID: product, Quantity: 1}}}
-					_, _, _, err := r.Reserve(t.Context(), h, time.Minute)
+					_, _, _, err := holds.Reserve(t.Context(), h, time.Minute)
 					return err
 				},
 				ledger.Return: func(product int64) error {
-					_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true)
+					_, _, err := holds.Return(t.Context(), product, fmt.Sprint("o", product), true)
 					return err
 				},
 			},

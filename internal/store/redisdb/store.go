@@ -1,21 +1,15 @@
 // Package redisdb keeps the count and the orders in Redis.
 //
-// [New] makes a [Store]; what must happen together is a script, a file in lua/. See package store for what a store is,
-// and for its errors.
+// [New] makes a [Store], and [Reservations] are what its buyers hold. What must happen together is a script, a file in
+// lua/. See package store for what a store is, and for its errors.
 package redisdb
 
 import (
-	"cmp"
-	"context"
-	_ "embed"
-	"encoding/json"
+	"embed"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +31,7 @@ import (
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
-//	holds:{101}      the reservations; for them and what goes with them see reserve.go
+//	holds:{101}      the reservations; for them and what goes with them see arrow.go
 type Store struct {
 	names
 	c        redis.UniversalClient
@@ -47,18 +41,12 @@ type Store struct {
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 	rooms    rooms
 	avoid    func(keys ...string) error
-	holding  sync.Map      // products whose reservations this process makes -> when it last said so
-	scanned  atomic.Int64  // when the last search for products with reservations began, in microseconds
-	closed   time.Duration // see KeepReservations
-	pages    sync.Map      // by product: *orderPages
-	store.Ends
 }
 
 // New returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func New(c redis.UniversalClient, prefix string) *Store {
-	r := &Store{names: names{prefix}, c: c, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention,
-		closed: week}
+	r := &Store{names: names{prefix}, c: c, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention}
 	_, cluster := c.(*redis.ClusterClient)
 	r.spread.Store(cluster)
 	return r
@@ -76,222 +64,33 @@ func (r *Store) eval(script *redis.Script, keys []string, args []any) (any, erro
 	return c.Reply, c.Err
 }
 
-// Read returns the count of a product that is not segmented.
-func (r *Store) Read(ctx context.Context, product int64) (int64, error) {
-	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+//go:embed lua
+var sources embed.FS
+
+// source returns the text of a file of lua/.
+func source(name string) string {
+	text, err := sources.ReadFile("lua/" + name + ".lua")
 	if err != nil {
-		return 0, readError(err, product)
+		panic(err) // the program was built without it
 	}
-	return store.ParseCount(v, product)
+	return string(text)
 }
 
-// Set writes the count absolutely, whatever it is now.
-func (r *Store) Set(ctx context.Context, product, stock int64) error {
-	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
+// script returns the script that files of lua/ make together.
+func script(names ...string) *redis.Script {
+	text := ""
+	for _, name := range names {
+		text += source(name)
+	}
+	return redis.NewScript(text)
 }
 
-// FinishSet is Set for a deduction that has already written the count of another product: it works even if Redis is out
-// of memory, because otherwise the units of the other product would be lost.
-func (r *Store) FinishSet(ctx context.Context, product, stock int64) error {
-	return r.finishSet(ctx, r.key("stock", product), stock)
-}
-
-func (r *Store) finishSet(ctx context.Context, key string, stock int64) error {
-	err := r.c.Set(ctx, key, stock, 0).Err()
-	if redis.HasErrorPrefix(err, "OOM") {
-		err = finishScript.Run(ctx, r.c, []string{key}, "SET", stock).Err()
-	}
-	return writeError(err)
-}
-
-// Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that
-// is not there begins at 0.
-func (r *Store) Add(ctx context.Context, product, delta int64) (int64, error) {
-	key := []string{r.key("stock", product)}
-	n, err := r.c.IncrBy(ctx, key[0], delta).Result()
-	if delta > 0 && redis.HasErrorPrefix(err, "OOM") { // the units must go back even if Redis has no memory for new data
-		n, err = finishScript.Run(ctx, r.c, key, "INCRBY", delta).Int64()
-	}
-	return n, writeError(err)
-}
-
-//go:embed lua/finish.lua
-var finishSource string
-
-var finishScript = redis.NewScript(finishSource)
-
-// Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the
-// units.
-func (r *Store) Append(ctx context.Context, o ledger.Order) error {
-	row, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	key := []string{r.key("orders", o.ProductID)}
-	err = r.c.RPush(ctx, key[0], row).Err()
-	if redis.HasErrorPrefix(err, "OOM") { // the count is already written: without the order the units would be lost
-		err = finishScript.Run(ctx, r.c, key, "RPUSH", row).Err()
-	}
-	return writeError(err)
-}
-
-// Reset sets the stock of a product. It deletes the product's orders and answers, and the keys that also returns for
-// the number of segments that the product may have had. The deletes are separate commands and come first, because Redis
-// executes them even if its memory is full. After an error, repeat it. The reservations that are held become void at
-// the moment in which the count is set.
-func (r *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Rules,
-	also func(segments int) []string) error {
-	old, err := r.splitInto(ctx, product)
-	if err != nil {
-		return err
-	}
-	gone := append(also(max(old, rules.Segments)), r.key("orders", product), r.key("answers-moved", product))
-	gone = append(gone, r.answerKeys(product)...)
-	for i := range old {
-		gone = append(gone, r.segmentKey(product, i))
-	}
-	pipe := r.c.Pipeline()
-	for _, keys := range bySlot(gone) {
-		pipe.Unlink(ctx, keys...) // frees a long list in the background
-	}
-	done, err := pipe.Exec(ctx)
-	if err = writeError(err); err == nil {
-		err = r.setCount(ctx, product, stock, rules)
-	}
-	if errors.Is(err, store.ErrUnavailable) && slices.ContainsFunc(done, applied) { // "nothing happened" would be false
-		err = fmt.Errorf("%w: orders deleted: %w", store.ErrUnknown, err)
-	}
-	return err
-}
+var finishScript = script("finish")
 
 func succeeded(c redis.Cmder) bool { return c.Err() == nil }
 
 // applied says that a write has happened, or may have.
 func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), store.ErrUnavailable) }
-
-// setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot,
-// the product itself last, where the new run begins. A MULTI would not do: if memory is full, Redis refuses all of it.
-func (r *Store) setCount(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-	segments := rules.Segments
-	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
-	for i := range segments {
-		share := stock / int64(segments)
-		if int64(i) < stock%int64(segments) {
-			share++
-		}
-		keys[i], counts[i] = r.segmentKey(product, i), share
-	}
-	own, count := []string{r.key("initial", product), r.key("stock", product)}, []any{stock, stock}
-	switch {
-	case segments > 0:
-		count[1] = store.SegmentedMark + strconv.Itoa(segments)
-	case rules.PerBuyer > 0:
-		count[1] = store.Limited(strconv.FormatInt(stock, 10), rules.PerBuyer)
-	}
-	set := func(keys []string, counts []any) error {
-		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund))
-		for _, family := range runFamilies {
-			keys = append(keys, r.key(family, product))
-		}
-		return setScript.Run(ctx, r.c, keys, args...).Err()
-	}
-	if !r.spread.Load() {
-		err := set(append(keys, own...), append(counts, count...))
-		if !redis.HasErrorPrefix(err, "CROSSSLOT") {
-			return writeError(err)
-		}
-		r.spread.Store(true)
-	}
-	pipe := r.c.Pipeline()
-	for i, key := range keys {
-		setScript.Eval(ctx, pipe, []string{key}, 1, counts[i])
-	}
-	if segments > 0 {
-		if _, err := pipe.Exec(ctx); err != nil {
-			return writeError(err)
-		}
-	}
-	return writeError(set(own, count))
-}
-
-//go:embed lua/set.lua
-var setSource string
-
-var setScript = redis.NewScript(setSource)
-
-// bySlot groups keys by their hash tags: the keys of one group are in one slot of a cluster, and fit one command.
-func bySlot(keys []string) map[string][]string {
-	groups := map[string][]string{}
-	for _, k := range keys {
-		tag := k
-		if _, rest, ok := strings.Cut(k, "{"); ok {
-			if inside, _, closed := strings.Cut(rest, "}"); closed {
-				tag = inside
-			}
-		}
-		groups[tag] = append(groups[tag], k)
-	}
-	return groups
-}
-
-// splitInto returns the number of a product's segments; 0 = not segmented, not there, or damaged.
-func (r *Store) splitInto(ctx context.Context, product int64) (int, error) {
-	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, readError(err, product)
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(v, store.SegmentedMark))
-	if err != nil || !strings.HasPrefix(v, store.SegmentedMark) {
-		return 0, nil //nolint:nilerr // a reset repairs it
-	}
-	return n, nil
-}
-
-// Facts reads the counts of a product, those of its segments after the others.
-func (r *Store) Facts(ctx context.Context, product int64) (ledger.Facts, error) {
-	v, err := r.c.MGet(ctx, r.key("stock", product), r.key("initial", product)).Result()
-	if err != nil {
-		return ledger.Facts{}, readError(err, product)
-	}
-	f, split, err := counts(product, v[0], v[1], false)
-	if err != nil || split == 0 {
-		return f, err
-	}
-	f.Segments, err = r.readSegments(ctx, product, split)
-	f.Stock = sum(f.Segments)
-	return f, err
-}
-
-// counts decodes what Redis keeps as the count of a product and as its initial one, nil = nothing; more says that it
-// has something else of the product. split is the number of its segments, whose sum is the stock; 0 = it has none.
-func counts(product int64, stock, initial any, more bool) (f ledger.Facts, split int, err error) {
-	count, there := stock.(string)
-	switch {
-	case !there && (more || initial != nil):
-		return f, 0, store.CountLost("redis", product)
-	case !there:
-		return f, 0, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
-	}
-	if f.Initial, err = number(initial); err != nil {
-		return f, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", store.ErrUnavailable, product, err)
-	}
-	var rest string
-	if f.Sold, rest = store.Marked(count); f.Sold != ledger.InSegments {
-		f.Stock, err = store.Number(rest, product)
-		return f, 0, err
-	}
-	if split, err = strconv.Atoi(rest); err != nil {
-		err = fmt.Errorf("%w: product %d is marked %q", store.ErrUnavailable, product, count)
-	}
-	return f, split, err
-}
-
-func sum(segments []int64) (n int64) {
-	for _, s := range segments {
-		n += s
-	}
-	return n
-}
 
 // readError maps an error of a read: nothing was changed.
 func readError(err error, product int64) error {
@@ -312,6 +111,13 @@ func writeError(err error) error {
 		return fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: redis: %w", store.ErrUnknown, err)
+}
+
+func sellError(err error) error {
+	if redis.HasErrorPrefix(err, "CROSSSLOT") {
+		return fmt.Errorf("%w: %w", store.ErrCrossSlot, err)
+	}
+	return writeError(err)
 }
 
 // Answered says that err is an answer of the server, which therefore is reachable and refuses.

@@ -2,14 +2,11 @@ package redisdb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,13 +24,13 @@ const (
 
 // announce adds a product to those that the sweepers of all replicas look at. That comes before the product's first
 // reservation, so that none is left alone; nothing is ever removed.
-func (r *Store) announce(ctx context.Context, product int64) error {
+func (r *Reservations) announce(ctx context.Context, product int64) error {
 	last, _ := r.holding.Load(product)
 	if at, ok := last.(time.Time); ok && time.Since(at) < announceEvery {
 		return nil
 	}
 	now := time.Now()
-	err := r.c.SAdd(ctx, r.prefix+"holding", product).Err() // alone it changes nothing
+	err := r.s.c.SAdd(ctx, r.s.prefix+"holding", product).Err() // alone it changes nothing
 	if err != nil && last == nil {
 		return fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
@@ -44,7 +41,7 @@ func (r *Store) announce(ctx context.Context, product int64) error {
 // Sweep ends overdue reservations, atMost of each product, and deletes as many that ended long ago. It returns the
 // largest number of one product: fewer than atMost = no more are due. A product or a reservation that cannot be read is
 // left out; the error says which.
-func (r *Store) Sweep(ctx context.Context, atMost int, replica string) (seen int, err error) {
+func (r *Reservations) Sweep(ctx context.Context, atMost int, replica string) (seen int, err error) {
 	products, err := r.held(ctx)
 	for _, product := range products {
 		if ctx.Err() != nil {
@@ -72,15 +69,15 @@ func (r *Store) Sweep(ctx context.Context, atMost int, replica string) (seen int
 }
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
-func (r *Store) Overdue(ctx context.Context) (longest time.Duration, err error) {
+func (r *Reservations) Overdue(ctx context.Context) (longest time.Duration, err error) {
 	products, err := r.announced(ctx)
 	if len(products) == 0 {
 		return 0, err
 	}
-	pipe := r.c.Pipeline()
+	pipe := r.s.c.Pipeline()
 	clock, oldest := pipe.Time(ctx), make([]*redis.ZSliceCmd, len(products))
 	for i, product := range products {
-		oldest[i] = pipe.ZRangeWithScores(ctx, r.key("due", product), 0, 0)
+		oldest[i] = pipe.ZRangeWithScores(ctx, r.s.key("due", product), 0, 0)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
@@ -94,7 +91,7 @@ func (r *Store) Overdue(ctx context.Context) (longest time.Duration, err error) 
 }
 
 // held lists the products that may have reservations, and now and then looks for those that nobody has announced.
-func (r *Store) held(ctx context.Context) (products []int64, err error) {
+func (r *Reservations) held(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()
 	if now-last >= scanEvery.Microseconds() && r.scanned.CompareAndSwap(last, now) {
 		if err = r.scanReservations(ctx); err != nil {
@@ -106,8 +103,8 @@ func (r *Store) held(ctx context.Context) (products []int64, err error) {
 }
 
 // announced lists the products that this process or another one has announced.
-func (r *Store) announced(ctx context.Context) (products []int64, err error) {
-	members, err := r.c.SMembers(ctx, r.prefix+"holding").Result() // the set may be on a node that is out
+func (r *Reservations) announced(ctx context.Context) (products []int64, err error) {
+	members, err := r.s.c.SMembers(ctx, r.s.prefix+"holding").Result() // the set may be on a node that is out
 	if err != nil {
 		err = fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
@@ -126,82 +123,9 @@ func (r *Store) announced(ctx context.Context) (products []int64, err error) {
 }
 
 // scanReservations finds products with reservations by their keys.
-func (r *Store) scanReservations(ctx context.Context) error {
-	return r.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
-		_, err := r.scan(ctx, server, "due", func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
+func (r *Reservations) scanReservations(ctx context.Context) error {
+	return r.s.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
+		_, err := r.s.scan(ctx, server, "due", func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
 		return err
 	})
-}
-
-// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
-// returns the first answer.
-func (r *Store) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
-	err error) {
-	back := map[bool]int{true: 1}[restock]
-	for range maxMoves {
-		at, text, o, err := r.findOrder(ctx, product, order)
-		if err != nil {
-			return 0, false, err
-		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
-		if err != nil {
-			return 0, false, err
-		}
-		switch units, put, ok := strings.Cut(textAt(list, 0), " "); {
-		case units == "segmented":
-			return 0, false, &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: product}
-		case ok:
-			quantity, err = strconv.ParseInt(units, 10, 64)
-			return quantity, put == "1", err
-		}
-	}
-	return 0, false, setAgain(product)
-}
-
-// orderPages says which ids the pages of a product's list of orders have, so that a search leaves most of them out: the
-// list only grows, and ids rise with the time.
-type orderPages struct {
-	mu    sync.Mutex
-	first string // the list's first row: another one is another list
-	pages [][2]string
-}
-
-// findOrder finds an order and its position in the list. Only the first search reads the whole list.
-func (r *Store) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order,
-	err error) {
-	kept, _ := r.pages.LoadOrStore(product, new(orderPages))
-	p := kept.(*orderPages)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pipe := r.c.Pipeline()
-	n, first := pipe.LLen(ctx, r.key("orders", product)), pipe.LIndex(ctx, r.key("orders", product), 0)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return 0, "", o, readError(err, product)
-	}
-	if first.Val() != p.first {
-		p.first, p.pages = first.Val(), nil
-	}
-	want := string(quote(nil, id))
-	for from := int64(0); from < n.Val(); from += store.BatchRows {
-		page := int(from / store.BatchRows)
-		if page < len(p.pages) && (want < p.pages[page][0] || want > p.pages[page][1]) {
-			continue
-		}
-		rows, err := r.rows(ctx, product, from, min(from+store.BatchRows, n.Val()))
-		if err != nil {
-			return 0, "", o, err
-		}
-		var ids []string
-		for i, text := range rows {
-			row, _, _ := strings.Cut(strings.TrimPrefix(text, `{"id":`), ",")
-			if ids = append(ids, row); row == want {
-				err := json.Unmarshal([]byte(text), &o)
-				return from + int64(i), text, o, err
-			}
-		}
-		if page == len(p.pages) && len(ids) == store.BatchRows {
-			p.pages = append(p.pages, [2]string{strings.Clone(slices.Min(ids)), strings.Clone(slices.Max(ids))})
-		}
-	}
-	return 0, "", o, store.ErrNoOrder
 }

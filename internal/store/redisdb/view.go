@@ -2,19 +2,62 @@ package redisdb
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 )
 
-//go:embed lua/view.lua
-var viewSource string
+// Facts reads the counts of a product, those of its segments after the others.
+func (r *Store) Facts(ctx context.Context, product int64) (ledger.Facts, error) {
+	v, err := r.c.MGet(ctx, r.key("stock", product), r.key("initial", product)).Result()
+	if err != nil {
+		return ledger.Facts{}, readError(err, product)
+	}
+	f, split, err := counts(product, v[0], v[1], false)
+	if err != nil || split == 0 {
+		return f, err
+	}
+	f.Segments, err = r.readSegments(ctx, product, split)
+	f.Stock = sum(f.Segments)
+	return f, err
+}
 
-var viewScript = redis.NewScript(viewSource)
+// counts decodes what Redis keeps as the count of a product and as its initial one, nil = nothing; more says that it
+// has something else of the product. split is the number of its segments, whose sum is the stock; 0 = it has none.
+func counts(product int64, stock, initial any, more bool) (f ledger.Facts, split int, err error) {
+	count, there := stock.(string)
+	switch {
+	case !there && (more || initial != nil):
+		return f, 0, store.CountLost("redis", product)
+	case !there:
+		return f, 0, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
+	}
+	if f.Initial, err = number(initial); err != nil {
+		return f, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", store.ErrUnavailable, product, err)
+	}
+	var rest string
+	if f.Sold, rest = store.Marked(count); f.Sold != ledger.InSegments {
+		f.Stock, err = store.Number(rest, product)
+		return f, 0, err
+	}
+	if split, err = strconv.Atoi(rest); err != nil {
+		err = fmt.Errorf("%w: product %d is marked %q", store.ErrUnavailable, product, count)
+	}
+	return f, split, err
+}
+
+func sum(segments []int64) (n int64) {
+	for _, s := range segments {
+		n += s
+	}
+	return n
+}
+
+var viewScript = script("view")
 
 // rawView is the reply of view.lua. A value that is not there is nil.
 type rawView struct {

@@ -12,13 +12,43 @@ import (
 // MySQL transactions send their statements on a connection of the pool. database/sql's Tx is not used, since it ignores
 // the context while it waits for the answer to COMMIT.
 
-// commitTimeout is the time limit of a COMMIT unless [Store.CommitsWithin] sets another.
-const commitTimeout = 10 * time.Second
+// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards
+// it. SQLite is always serializable.
+const ReadCommitted = sql.LevelReadCommitted
 
-// CommitsWithin sets how long to wait for the answer to a COMMIT of MySQL, counted from its sending; the default is ten
-// seconds. A COMMIT without an answer by then is [store.ErrUnknown], and its connection is closed. Call it before the
-// first transaction.
-func (s *Store) CommitsWithin(d time.Duration) { s.commits = d }
+// Tx runs body in one transaction. An error of body rolls back and is returned as it is. [store.ErrConflict] and
+// [store.ErrUnavailable]: rolled back. [store.ErrUnknown]: COMMIT was sent and its answer lost.
+func (s *Store) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*Tx) error) error {
+	if s.MySQL() {
+		c, err := s.begin(ctx, isolation)
+		if err != nil {
+			return statementError(err)
+		}
+		return s.finish(ctx, c, false, body)
+	}
+	tx := s.db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return statementError(tx.Error)
+	}
+	ended := false
+	defer func() {
+		if !ended { // an error, or a panic
+			tx.Rollback() // its own failure closes the connection, and the server rolls back
+		}
+	}()
+	t := Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, places: &s.places}
+	if err := body(&t); err != nil {
+		return err
+	}
+	if err := t.send(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return statementError(err)
+	}
+	ended = true
+	return commitError(tx.Commit().Error)
+}
 
 // begins is how many connections a transaction tries at most: the server may have closed idle connections of the pool.
 const begins = 3

@@ -5,37 +5,35 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
 )
 
-// lockedReservation is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
-type lockedReservation struct {
-	ledger.Reservation
-	way   Way
-	now   int64                   // the database's time after the lock
-	was   ledger.ReservationState // when it was read
-	gone  bool                    // an item is of a run that has ended
-	ended bool                    // it was ended in this transaction, and its units are not given back yet
+// Reservations changes and reads the reservations of a store. There is one for each store in a process.
+type Reservations struct {
+	s   *Store
+	way func(mode string) Way
+	store.Ends
+	waits atomic.Bool // the server cannot skip rows that are locked
 }
 
-// due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
-func (h *lockedReservation) due() ledger.ReservationState {
-	switch {
-	case h.State == ledger.Held && h.gone:
-		return ledger.Void
-	case h.State == ledger.Held && h.now >= h.ExpiresMicros:
-		return ledger.Expired
-	}
-	return h.State
+// NewReservations returns the reservations of a store, in which each mode that holds does it in its way.
+func NewReservations(s *Store, way func(mode string) Way) *Reservations {
+	return &Reservations{s: s, way: way}
+}
+
+// tx is [Store.TripTx].
+func (r *Reservations) tx(ctx context.Context, body func(ReservationTx) error) error {
+	return r.s.TripTx(ctx, func(tx *Tx) error { return body(ReservationTx{tx}) })
 }
 
 // load reads a reservation, its items and the time, by holdRead or holdLock.
-func (s *Store) load(tx *Tx, query, id string) (h lockedReservation, err error) {
+func (r *Reservations) load(tx ReservationTx, query, id string) (h lockedReservation, err error) {
 	h, err = tx.readReservation(query, id)
-	if h.way, h.was = s.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {
+	if h.way, h.was = r.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {
 		return h, err
 	}
 	var order string
@@ -49,37 +47,43 @@ func (s *Store) load(tx *Tx, query, id string) (h lockedReservation, err error) 
 	return h, statementError(err)
 }
 
-// change runs body with a reservation. One that should not be held any more is ended first, and its units are given
-// back in the same transaction, after body.
-func (s *Store) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedReservation) error) error {
+// change runs body with a reservation, and returns what that has made of it. One that should not be held any more is
+// ended first, and its units are given back in the same transaction, after body.
+func (r *Reservations) change(ctx context.Context, id, replica string, body changing) (ledger.Reservation, error) {
 	var h lockedReservation
-	err := s.TripTx(ctx, func(tx *Tx) (err error) {
-		if h, err = s.load(tx, tx.q.HoldLock, id); err != nil || h.way.Trusting {
+	err := r.tx(ctx, func(tx ReservationTx) (err error) {
+		if h, err = r.load(tx, tx.q.HoldLock, id); err != nil || h.way.Trusting {
 			return err
 		}
 		return tx.changed(&h, replica, body)
 	})
-	if err != nil || !h.way.Trusting {
-		if err == nil {
-			s.Tell(h.Reservation, h.was)
+	if err == nil && h.way.Trusting { // it reads, and then writes: what it has read may not be true any more
+		if h, err = r.look(ctx, id); err == nil {
+			err = r.tx(ctx, func(tx ReservationTx) error { return tx.changed(&h, replica, body) })
 		}
-		return err
 	}
-	// A trusting mode reads, and then writes: what it has read may not be true any more.
-	err = s.TripTx(ctx, func(tx *Tx) (err error) {
-		h, err = s.load(tx, tx.q.HoldRead, id)
-		return err
-	})
-	if err != nil {
-		return err
+	if err == nil {
+		r.Tell(h.Reservation, h.was)
 	}
-	if err = s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
-		s.Tell(h.Reservation, h.was)
-	}
-	return err
+	return h.Reservation, err
 }
 
-func (t *Tx) changed(h *lockedReservation, replica string, body func(tx *Tx, h *lockedReservation) error) error {
+// look reads a reservation without a lock.
+func (r *Reservations) look(ctx context.Context, id string) (h lockedReservation, err error) {
+	err = r.tx(ctx, func(tx ReservationTx) (err error) {
+		h, err = r.load(tx, tx.q.HoldRead, id)
+		return err
+	})
+	return h, err
+}
+
+// changing changes a reservation that a transaction has read.
+type changing func(tx ReservationTx, h *lockedReservation) error
+
+// nothing changes only what is due.
+func nothing(ReservationTx, *lockedReservation) error { return nil }
+
+func (t ReservationTx) changed(h *lockedReservation, replica string, body changing) error {
 	to := h.due()
 	if h.ended = to != h.State; h.ended {
 		t.move(h, to, replica)
@@ -93,13 +97,14 @@ func (t *Tx) changed(h *lockedReservation, replica string, body func(tx *Tx, h *
 // Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be
 // refunded, unless the reservation expired, its product says rehold, and the units are free. A payment has one end,
 // whatever is repeated: its row is written in the transaction of the answer.
-func (s *Store) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) (err error) {
-		e = ledger.Ended{}
-		defer func() { e.Reservation = h.Reservation }()
+func (r *Reservations) Confirm(
+	ctx context.Context, id, replica, order string, payment []byte,
+) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) (err error) {
 		e.Refund = h.State != ledger.Held
 		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
-		tx.later(tx.q.PaymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
+		paid := map[bool]string{false: order}[e.Refund]
+		tx.later(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)
 		if e.Refund {
 			if err = tx.send(); err == nil && h.State == ledger.Expired && h.Late == ledger.LateRehold {
 				e.Refund, err = tx.rehold(h, order, payment)
@@ -115,21 +120,22 @@ func (s *Store) Confirm(ctx context.Context, id, replica, order string, payment 
 		return err
 	})
 	if duplicate(err) { // likewise, for another reservation or at the same time
-		err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
-			e = ledger.Ended{Reservation: h.Reservation}
+		e = ledger.Ended{}
+		e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, _ *lockedReservation) error {
 			return tx.replay(&e, id, payment)
 		})
 	}
 	if errors.Is(err, store.ErrNoReservation) {
-		e, err = s.refundUnknown(ctx, id, payment)
+		e, err = r.refundUnknown(ctx, id, payment)
 	}
 	return e, err
 }
 
 // refundUnknown writes down that a payment for a reservation that does not exist goes back, so that it never becomes
 // an order: the row names no reservation. An earlier answer to the payment stands.
-func (s *Store) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
-	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+func (r *Reservations) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
+	err = r.s.Tx(ctx, ReadCommitted, func(t *Tx) error {
+		tx := ReservationTx{t}
 		e = ledger.Ended{Reservation: ledger.Reservation{ID: id, State: ledger.Confirmed}}
 		now, err := tx.now()
 		if err == nil {
@@ -149,18 +155,11 @@ func (s *Store) refundUnknown(ctx context.Context, id string, payment []byte) (e
 	return e, err
 }
 
-func orderOf(paid bool, order string) any {
-	if paid {
-		return order
-	}
-	return nil
-}
-
 // order makes the order of a reservation that may be confirmed, at COMMIT.
-func (t *Tx) order(h *lockedReservation, replica, order string, payment []byte) {
+func (t ReservationTx) order(h *lockedReservation, replica, order string, payment []byte) {
 	for _, item := range h.Items {
 		t.later(t.q.HoldOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
-			nullString(h.Buyer), h.ID)
+			null(h.Buyer), h.ID)
 	}
 	t.move(h, ledger.Confirmed, replica)
 	for i := range h.Items {
@@ -170,7 +169,7 @@ func (t *Tx) order(h *lockedReservation, replica, order string, payment []byte) 
 
 // rehold takes the units of an expired reservation once more for a late payment, all or nothing; refund says that it
 // cannot. If it expired in this transaction, the units have not been given back yet, and stay where they are.
-func (t *Tx) rehold(h *lockedReservation, order string, payment []byte) (refund bool, err error) {
+func (t ReservationTx) rehold(h *lockedReservation, order string, payment []byte) (refund bool, err error) {
 	if !h.ended {
 		if err := t.Savepoint(); err != nil {
 			return true, err
@@ -184,9 +183,9 @@ func (t *Tx) rehold(h *lockedReservation, order string, payment []byte) (refund 
 }
 
 // takeAgain takes the buyers' units and then the products'.
-func (t *Tx) takeAgain(h *lockedReservation) (ok bool, err error) {
+func (t ReservationTx) takeAgain(h *lockedReservation) (ok bool, err error) {
 	for _, item := range h.Items {
-		p, err := t.reservationProduct(item.ProductID)
+		p, err := t.sold(item.ProductID)
 		if err == nil && p.run == item.Run {
 			err = t.takeOfBuyer(h.Buyer, item, p)
 		}
@@ -215,12 +214,10 @@ func (t *Tx) takeAgain(h *lockedReservation) (ok bool, err error) {
 	return true, nil
 }
 
-// Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was
-// before. A late payment does not revive what was cancelled after its deadline: it is refunded.
-func (s *Store) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
-		e = ledger.Ended{}
-		defer func() { e.Reservation = h.Reservation }()
+// Cancel ends a reservation and gives its units back. e.Reservation.State says what it is now: cancelled, or what it
+// was before. A late payment does not revive what was cancelled after its deadline: it is refunded.
+func (r *Reservations) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) error {
 		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			h.Late = ledger.LateRefund
 			tx.later(tx.q.HoldLate, h.Late, h.now, id)
@@ -236,10 +233,8 @@ func (s *Store) Cancel(ctx context.Context, id, replica string) (e ledger.Ended,
 
 // Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
 // changes nothing.
-func (s *Store) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
-	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedReservation) error {
-		e = ledger.Ended{}
-		defer func() { e.Reservation = h.Reservation }()
+func (r *Reservations) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) error {
 		if h.State != ledger.Held || h.ExtendedMicros > 0 {
 			return nil
 		}
@@ -252,29 +247,22 @@ func (s *Store) Extend(ctx context.Context, id, replica string, hold time.Durati
 	return e, err
 }
 
-// ReadReservation reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other
+// Read reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other
 // request does: the answer is written, and stays. A trusting mode only tells it.
-func (s *Store) ReadReservation(ctx context.Context, id, replica string) (ledger.Reservation, error) {
-	var h lockedReservation
-	err := s.TripTx(ctx, func(tx *Tx) (err error) {
-		h, err = s.load(tx, tx.q.HoldRead, id)
-		return err
-	})
+func (r *Reservations) Read(ctx context.Context, id, replica string) (ledger.Reservation, error) {
+	h, err := r.look(ctx, id)
 	switch due := h.due(); {
 	case err != nil || due == h.State:
 	case h.way.Trusting:
 		h.State = due
 	default:
-		err = s.change(ctx, id, replica, func(_ *Tx, now *lockedReservation) error {
-			h.Reservation = now.Reservation
-			return nil
-		})
+		return r.change(ctx, id, replica, nothing)
 	}
 	return h.Reservation, err
 }
 
 // replay reads the end of a payment that was answered before.
-func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
+func (t ReservationTx) replay(e *ledger.Ended, id string, payment []byte) error {
 	var hold string
 	var at int64
 	err := t.conn.QueryRowContext(t.ctx, t.q.PaymentRead, payment).Scan(&hold, &e.OrderID, &at)
@@ -292,9 +280,10 @@ func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
 
 // Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
 // returns the first answer.
-func (s *Store) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
-	err error) {
-	err = s.TripTx(ctx, func(tx *Tx) error {
+func (r *Reservations) Return(
+	ctx context.Context, product int64, order string, restock bool,
+) (quantity int64, restocked bool, err error) {
+	err = r.tx(ctx, func(tx ReservationTx) error {
 		var returned int64
 		item := ledger.ReservationItem{ProductID: product}
 		var buyer, reservation, mode string
@@ -307,13 +296,14 @@ func (s *Store) Return(ctx context.Context, product int64, order string, restock
 			return statementError(err)
 		}
 		restocked, item.Quantity = restock, quantity
-		return tx.giveBack(s.way, item, order, buyer, reservation, mode, restock)
+		return tx.giveBack(r.way, item, order, buyer, reservation, mode, restock)
 	})
 	return quantity, restocked, err
 }
 
-func (t *Tx) giveBack(way func(string) Way, item ledger.ReservationItem, order, buyer, reservation, mode string,
-	restock bool) error {
+func (t ReservationTx) giveBack(
+	way func(string) Way, item ledger.ReservationItem, order, buyer, reservation, mode string, restock bool,
+) error {
 	p, err := t.enter(&item, ledger.Return)
 	if errors.Is(err, store.ErrSegmented) {
 		err = &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: item.ProductID}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
 
 	"lastitem/contract/ledger"
@@ -166,23 +165,4 @@ func (s *Store) Sold(ctx context.Context, product int64, ids []string) (map[stri
 		return err
 	})
 	return all, err
-}
-
-// tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.
-func tuples(query string, n int) string {
-	head, rest, _ := strings.Cut(query, "\nVALUES ")
-	tuple, tail, _ := strings.Cut(rest, "\n")
-	var b strings.Builder
-	b.Grow(len(query) + (n-1)*(len(tuple)+1) + 1)
-	b.WriteString(head)
-	b.WriteString("\nVALUES ")
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(tuple)
-	}
-	b.WriteByte('\n')
-	b.WriteString(tail)
-	return b.String()
 }

@@ -20,7 +20,7 @@ type LimitedRow struct {
 // ReadLimited locks the rows of some buyers and then that of the product, as holds do; nil = the product has no limit,
 // and nothing is locked.
 func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
-	p, err := t.reservationProduct(product)
+	p, err := t.sold(product)
 	if err != nil || p.sold != ledger.PerBuyer {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 	if !errors.Is(err, store.ErrOtherWay) {
 		return nil, errors.Join(err, errOvertaken)
 	}
-	again, err := t.reservationProduct(product)
+	again, err := t.sold(product)
 	if err == nil && (run != l.Run || again.run != run) {
 		err = errOvertaken
 	}
@@ -72,11 +72,6 @@ func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error 
 		err = fmt.Errorf("%w: stock changed under its lock", store.ErrConflict)
 	}
 	return err
-}
-
-// BoughtOf is [Tx.BoughtBy] of a row that the transaction has locked.
-func (t *Tx) BoughtOf(l *LimitedRow, buyer, order string) error {
-	return t.exec(t.q.OrderBuyer, l.Run, buyer, order, l.Product)
 }
 
 // Bought counts the units that a buyer has by the orders of the product's run, by a plain read, and reads the limit;

@@ -1,38 +1,6 @@
 package sqldb
 
-import (
-	"context"
-	"database/sql"
-	"errors"
-	"sync"
-	"time"
-)
-
-// Look reads the count of a product without a lock, and shares the read: all callers that wait for one get the answer
-// of a statement that was sent after each of them came. So the count was true while every one of them was waiting, and
-// a crowd costs one read at a time. there is false if there is no such product, or it is segmented.
-func (s *Store) Look(ctx context.Context, product int64) (stock int64, there bool, err error) {
-	mine := s.looks.join(product, s.look)
-	select {
-	case <-mine.done:
-		return mine.stock, mine.there, mine.err
-	case <-ctx.Done():
-		return 0, false, statementError(ctx.Err())
-	}
-}
-
-// lookLimit bounds a read, since no caller's context does.
-const lookLimit = 5 * time.Second
-
-// look reads for all who wait.
-func (s *Store) look(product int64, l *look) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
-	defer cancel()
-	err := s.db.WithContext(ctx).Raw(s.q.Look, product).Row().Scan(&l.stock)
-	if l.there = err == nil; !errors.Is(err, sql.ErrNoRows) {
-		l.err = statementError(err)
-	}
-}
+import "sync"
 
 // look is one read and its answer.
 type look struct {

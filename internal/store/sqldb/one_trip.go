@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -98,26 +97,6 @@ func execAll(ctx context.Context, conn any, query string, args []driver.NamedVal
 	}
 	return taken, left, nil
 }
-
-// tripError maps an error of a packet that ends with COMMIT: what the server says is a refusal of a statement before
-// it, unless a COMMIT may end in this way.
-func tripError(err error) error {
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && !ofCommit(my.Number) {
-		return statementError(err)
-	}
-	return commitError(err)
-}
-
-// ofCommit says that a COMMIT may fail with this error, and nobody knows whether it happened: the server could not
-// write, was told to stop, or lost its own servers. Proxies use the numbers of clients, from 2000 on, and 1105; TiDB
-// has its own.
-func ofCommit(number uint16) bool {
-	return slices.Contains(commitErrors, number) || 2000 <= number && number < 3000 || number >= 8000
-}
-
-var commitErrors = []uint16{1021, 1026, 1030, 1047, 1053, 1105, 1180, 1296, 1297, 1317, 1598, 1815, 1927, 1969, 3024,
-	3100, 3101, 3169}
 
 // named gives arguments the form in which a driver takes them.
 func named(args ...driver.Value) []driver.NamedValue {

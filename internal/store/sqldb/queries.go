@@ -92,7 +92,34 @@ func anys[T any](values []T) []any {
 	return all
 }
 
+// null makes an argument of a value, NULL if it is empty.
+func null[T string | []byte](v T) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return v
+}
+
 // list expands the "(?)" of a statement to n parameters.
 func list(query string, n int) string {
 	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", n-1)+")", 1)
+}
+
+// tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.
+func tuples(query string, n int) string {
+	head, rest, _ := strings.Cut(query, "\nVALUES ")
+	tuple, tail, _ := strings.Cut(rest, "\n")
+	var b strings.Builder
+	b.Grow(len(query) + (n-1)*(len(tuple)+1) + 1)
+	b.WriteString(head)
+	b.WriteString("\nVALUES ")
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(tuple)
+	}
+	b.WriteByte('\n')
+	b.WriteString(tail)
+	return b.String()
 }

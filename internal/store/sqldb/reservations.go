@@ -9,13 +9,13 @@ import (
 	"lastitem/internal/store"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
+// Page reads the reservations of a product's present run after an id, at most [ledger.ReservationsPage] of
 // them. The first page, after "", has the counts of the same snapshot; the later ones have rows only.
-func (s *Store) Reservations(ctx context.Context, product int64, after string) (h ledger.Reservations, err error) {
+func (r *Reservations) Page(ctx context.Context, product int64, after string) (h ledger.Reservations, err error) {
 	if !plainASCII(after) {
 		return h, store.ErrPosition
 	}
-	err = s.view(ctx, func(v *sqlView) error {
+	err = r.s.view(ctx, func(v *sqlView) error {
 		if err := v.conn.QueryRowContext(v.ctx, v.q.Clock).Scan(&v.now); err != nil {
 			return statementError(err)
 		}

@@ -22,19 +22,26 @@ import (
 // aWay holds by the counter.
 var aWay = sqldb.Way{
 	Act: ledger.Reserve,
-	Take: func(tx *sqldb.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
+	Take: func(tx sqldb.ReservationTx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
 		left, ok, err := tx.TakeReservation(i)
 		return &left, ok, err
 	},
-	Give: func(tx *sqldb.Tx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
+	Give: func(tx sqldb.ReservationTx, i ledger.ReservationItem, _ ...string) { tx.GiveToRun(i) },
 }
 
 // life is a database as the table of reservations plays on it.
-type life struct{ *sqldb.Store }
+type life struct {
+	*sqldb.Reservations
+	s *sqldb.Store
+}
+
+func (l life) tx(ctx context.Context, do func(tx sqldb.ReservationTx) error) error {
+	return l.s.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) error { return do(sqldb.ReservationTx{Tx: tx}) })
+}
 
 func (l life) Reserve(ctx context.Context, r ledger.Reservation, hold time.Duration) (made ledger.Reservation,
 	left *int64, earlier bool, err error) {
-	err = l.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+	err = l.tx(ctx, func(tx sqldb.ReservationTx) (err error) {
 		made, left, err = tx.Reserve(r, hold, aWay)
 		return err
 	})
@@ -42,45 +49,46 @@ func (l life) Reserve(ctx context.Context, r ledger.Reservation, hold time.Durat
 }
 
 func (l life) Sell(ctx context.Context, o ledger.Order) (left *int64, err error) {
-	return left, l.Tx(ctx, sqldb.ReadCommitted, func(tx *sqldb.Tx) (err error) {
+	err = l.tx(ctx, func(tx sqldb.ReservationTx) (err error) {
 		left, o.Run, err = tx.TakeBy(aWay, o.ID, o.Buyer, o.ProductID, o.Quantity)
 		if err == nil {
 			err = errors.Join(tx.InsertOrder(o), tx.BoughtBy(o.Buyer, o.ID, o.ProductID, o.Run))
 		}
 		return err
 	})
+	return left, err
 }
 
 func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-	return l.Store.Reset(ctx, product, stock, rules)
+	return l.s.Reset(ctx, product, stock, rules)
 }
 
 func (l life) Sweep(ctx context.Context, _ int64) (int, error) {
-	_, n, err := l.Store.Sweep(ctx, sqldb.Due{}, 100, "r 2")
+	_, n, err := l.Reservations.Sweep(ctx, sqldb.Due{}, 100, "r 2")
 	return n, err
 }
 
 // inSQL is a player of a new product 1.
-func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) *reservationtest.Player {
+func inSQL(t *testing.T, s *sqldb.Store, rules ledger.Rules) (*reservationtest.Player, life) {
 	t.Helper()
-	s.HoldBy(func(string) sqldb.Way { return aWay })
-	p := reservationtest.New(t, reservationtest.InStore(life{s}, "sql", "again"), 1)
+	l := life{holdsIn(t, s).r, s}
+	p := reservationtest.New(t, reservationtest.InStore(l, "sql", "again"), 1)
 	p.Begin(rules)
-	return p
+	return p, l
 }
 
 func TestLifeInSQL(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		seam := inSQL(t, s, ledger.Rules{}).Seam
-		reservationtest.Play(t, seam, 2)
-		reservationtest.Race(t, seam, 1)
+		p, _ := inSQL(t, s, ledger.Rules{})
+		reservationtest.Play(t, p.Seam, 2)
+		reservationtest.Race(t, p.Seam, 1)
 	})
 }
 
 // Of a cart a late payment buys all lines, so each of them must allow it.
 func TestLatePaymentsForCarts(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		p := inSQL(t, s, ledger.Rules{})
+		p, l := inSQL(t, s, ledger.Rules{})
 		for rules, refund := range map[[2]string]bool{{"rehold", "refund"}: true, {"refund", "rehold"}: true,
 			{"rehold", "rehold"}: false} {
 			cart := ledger.Reservation{ID: p.ID(""), Mode: "m", Items: []ledger.ReservationItem{{ProductID: 1, Quantity: 1},
@@ -88,13 +96,13 @@ func TestLatePaymentsForCarts(t *testing.T) {
 			for i, late := range rules {
 				testkit.Must(t, s.Reset(t.Context(), int64(i+1), 5, ledger.Rules{Late: late}))
 			}
-			_, _, _, err := life{s}.Reserve(t.Context(), cart, time.Millisecond)
+			_, _, _, err := l.Reserve(t.Context(), cart, time.Millisecond)
 			testkit.Must(t, err)
 			testkit.Until(t, "it has expired", func() bool {
-				r, err := s.ReadReservation(t.Context(), cart.ID, "r")
+				r, err := l.Read(t.Context(), cart.ID, "r")
 				return err == nil && r.State == ledger.Expired
 			})
-			e, err := s.Confirm(t.Context(), cart.ID, "r", strings.TrimPrefix(cart.ID, "sql-1-"), []byte(cart.ID))
+			e, err := l.Confirm(t.Context(), cart.ID, "r", strings.TrimPrefix(cart.ID, "sql-1-"), []byte(cart.ID))
 			if err != nil || e.Refund != refund {
 				t.Errorf("a late payment for lines with %v: refund %t, %v, want %t", rules, e.Refund, err, refund)
 			}
@@ -105,7 +113,7 @@ func TestLatePaymentsForCarts(t *testing.T) {
 // An order that was confirmed while the stock was set belongs to the run before: no book has it, and nobody returns it.
 func TestOrdersOfAnEarlierRun(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		p := inSQL(t, s, ledger.Rules{})
+		p, _ := inSQL(t, s, ledger.Rules{})
 		p.Say("hold a 2 = held 3; confirm a p = confirmed op")
 		testkit.Must(t, s.DB().Exec("UPDATE product_stock SET run = run + 1, stock = 5").Error)
 		f, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 9})
@@ -122,15 +130,14 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
 	s := openSQL(t, dsn)
-	p := inSQL(t, s, ledger.Rules{Late: ledger.LateRehold})
+	p, l := inSQL(t, s, ledger.Rules{Late: ledger.LateRehold})
 	p.Say("brief a 1 = held 4; late a = ; sweep = 1")
 	testkit.Must(t, s.DB().Exec("UPDATE reservation SET expires_us = 1, changed_us = 1").Error)
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
 	proxy := storetest.Gate(t, c.Addr, codec.MySQL)
 	c.Addr = proxy.Addr
-	other := openSQL(t, c.FormatDSN())
-	other.HoldBy(func(string) sqldb.Way { return aWay })
+	other := holdsIn(t, openSQL(t, c.FormatDSN())).r
 	paying := proxy.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool {
 		return strings.Contains(c.Text, "INSERT INTO payment")
 	}})
@@ -140,7 +147,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 		paid <- err
 	}()
 	<-paying.Reached()
-	go func() { purged <- s.PurgeReservations(t.Context(), time.Minute, time.Minute) }()
+	go func() { purged <- l.Purge(t.Context(), time.Minute, time.Minute) }()
 	testkit.Until(t, "the purge waits", func() bool {
 		var n int
 		testkit.Must(t, s.DB().Raw(`SELECT COUNT(*) FROM information_schema.processlist
@@ -150,20 +157,21 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	paying.Pass()
 	testkit.Must(t, errors.Join(<-paid, <-purged))
 	p.Play("read a = confirmed; brief b 1 = held 3; late b = ; cancel b = expired; confirm b q = expired refund")
-	testkit.Must(t, s.PurgeReservations(t.Context(), 0, 0))
+	testkit.Must(t, l.Purge(t.Context(), 0, 0))
 	p.Say("read b = unknown_reservation; hold c 1 = held 3; confirm c q = idempotency_key_reused")
 }
 
 // A product may have become a counted one since the hold has read it. Setting the stock forgets what buyers had.
 func TestTakesAreOfTheWayThatWasRead(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		p := inSQL(t, s, ledger.Rules{PerBuyer: 1})
+		p, _ := inSQL(t, s, ledger.Rules{PerBuyer: 1})
 		p.Say("hold b 1 = held 4")
 		testkit.Must(t, s.DB().Exec("UPDATE product_stock SET way = 'counted'").Error)
 		run, err := s.Run(t.Context(), 1)
 		testkit.Must(t, err)
 		do(t, s, func(tx *sqldb.Tx) error {
-			_, ok, err := tx.TakeReservation(ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1})
+			item := ledger.ReservationItem{ProductID: 1, Run: run, Quantity: 1}
+			_, ok, err := sqldb.ReservationTx{Tx: tx}.TakeReservation(item)
 			testkit.Is(t, ok, false, "a take from the counter of a product that is counted")
 			return err
 		})

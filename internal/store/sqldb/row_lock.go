@@ -18,10 +18,6 @@ const (
 	erLockNoWait       = 3572 // MySQL; MariaDB says 1205, as it does after innodb_lock_wait_timeout
 )
 
-// longestWait is the longest wait for a row lock if AnswersWithin was not called: the driver closes a connection that
-// is silent for 30 s.
-const longestWait = 29 * time.Second
-
 // ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL
 // only. The server ends the wait after wait, 0 = at once: [store.ErrRowBusy]. So does ctx, at the price of the
 // connection.

@@ -13,7 +13,7 @@ import (
 
 func TestSQLActsOnProducts(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
-		s.HoldBy(func(string) sqldb.Way { return aWay })
+		r := holdsIn(t, s).r
 		c := storetest.Counter{
 			Reader: s, Sold: []ledger.Sold{ledger.Undecided, ledger.Absolutely, ledger.Relatively, ledger.PerBuyer,
 				ledger.Computed, ledger.InUnits, ledger.InSegments},
@@ -22,7 +22,7 @@ func TestSQLActsOnProducts(t *testing.T) {
 				return inTx(t, s, func(tx *sqldb.Tx) error { return tx.InsertOrder(o) })
 			},
 			Acts: map[ledger.Act]func(int64) error{ledger.Return: func(product int64) error {
-				_, _, err := s.Return(t.Context(), product, fmt.Sprint("o", product), true)
+				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true)
 				return err
 			}},
 		}
@@ -69,17 +69,17 @@ var sqlActs = map[ledger.Act]func(tx *sqldb.Tx, product int64) error{
 		return err
 	},
 	ledger.Sell: func(tx *sqldb.Tx, product int64) error {
-		_, _, err := tx.TakeBy(aWay, "", "ann", product, 1)
+		_, _, err := sqldb.ReservationTx{Tx: tx}.TakeBy(aWay, "", "ann", product, 1)
 		return err
 	},
 	ledger.Reserve: reserves(aWay),
 	ledger.ReserveComputed: reserves(sqldb.Way{Act: ledger.ReserveComputed,
-		Take: func(tx *sqldb.Tx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
+		Take: func(tx sqldb.ReservationTx, _ string, i ledger.ReservationItem) (*int64, bool, error) {
 			free, err := tx.Free(i)
 			return nil, free >= i.Quantity, err
 		}}),
 	ledger.ReserveUnits: reserves(sqldb.Way{Act: ledger.ReserveUnits,
-		Take: func(tx *sqldb.Tx, id string, i ledger.ReservationItem) (*int64, bool, error) {
+		Take: func(tx sqldb.ReservationTx, id string, i ledger.ReservationItem) (*int64, bool, error) {
 			ok, err := tx.TakeUnits(id, i)
 			return nil, ok, err
 		}}),
@@ -104,7 +104,7 @@ func computed(write func(*sqldb.Tx, int64, sqldb.Row) (bool, error)) func(*sqldb
 func reserves(way sqldb.Way) func(*sqldb.Tx, int64) error {
 	return func(tx *sqldb.Tx, product int64) error {
 		id := fmt.Sprint(way.Act, product, time.Now().UnixNano())
-		_, _, err := tx.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r", Buyer: "ann",
+		_, _, err := sqldb.ReservationTx{Tx: tx}.Reserve(ledger.Reservation{ID: id, Mode: "m", Replica: "r", Buyer: "ann",
 			Items: []ledger.ReservationItem{
 				{ProductID: product, Quantity: 1}}}, time.Minute, way)
 		return err

@@ -40,7 +40,7 @@ const (
 
 // sweep is one batch of a sweep.
 type sweep struct {
-	*Store
+	*Reservations
 	replica string
 	busy    map[string]bool
 }
@@ -55,21 +55,23 @@ type swept struct {
 // Sweep ends overdue reservations after a place, atMost of them, and returns the place to go on from and how many it
 // has looked at: fewer than atMost = no more are due. If a transaction is refused, its halves are tried again, so that
 // a bad row skips itself; the error says which rows were bad, and which products stayed locked.
-func (s *Store) Sweep(ctx context.Context, after Due, atMost int, replica string) (next Due, seen int, err error) {
-	w := sweep{s, replica, maps.Clone(after.busy)}
+func (r *Reservations) Sweep(
+	ctx context.Context, after Due, atMost int, replica string,
+) (next Due, seen int, err error) {
+	w := sweep{r, replica, maps.Clone(after.busy)}
 	if w.busy == nil {
 		w.busy = map[string]bool{}
 	}
 	place := []any{after.Micros, after.Micros, after.ID, atMost}
 	var b swept
-	if s.MySQL() && !s.waits.Load() {
-		b, err = w.batch(ctx, true, s.q.HoldDue, place...)
+	if r.s.MySQL() && !r.waits.Load() {
+		b, err = w.batch(ctx, true, r.s.q.HoldDue, place...)
 		var my *mysql.MySQLError
 		if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6
-			s.waits.Store(true)
+			r.waits.Store(true)
 		}
 	}
-	if !s.MySQL() || s.waits.Load() {
+	if !r.s.MySQL() || r.waits.Load() {
 		b, err = w.parts(ctx, place)
 	}
 	if len(b.due) == 0 {
@@ -87,8 +89,8 @@ func (s *Store) Sweep(ctx context.Context, after Due, atMost int, replica string
 // parts of it; a part that another was first to lock is empty by the time that it is free. SQLite has one writer, so a
 // transaction begins only if something is due.
 func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
-	query := strings.TrimSuffix(w.q.HoldDue, " FOR UPDATE SKIP LOCKED")
-	all.due, err = allRows(ctx, w.pool(), scanDue, query, place...)
+	query := strings.TrimSuffix(w.s.q.HoldDue, " FOR UPDATE SKIP LOCKED")
+	all.due, err = allRows(ctx, w.s.pool(), scanDue, query, place...)
 	if err != nil || len(all.due) == 0 {
 		return all, err
 	}
@@ -103,7 +105,7 @@ func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
 
 // dueOf is the statement that locks those of n reservations that are held.
 func (w *sweep) dueOf(n int) string {
-	query := list(w.q.HoldDueOf, n)
+	query := list(w.s.q.HoldDueOf, n)
 	if w.waits.Load() {
 		query = strings.TrimSuffix(query, " SKIP LOCKED")
 	}
@@ -124,7 +126,7 @@ func idsOf(due []Due) []any {
 // With pass it leaves those whose products are locked.
 func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any) (b swept, err error) {
 	var all, ended, trusting []*lockedReservation
-	err = w.TripTx(ctx, func(tx *Tx) (err error) {
+	err = w.tx(ctx, func(tx ReservationTx) (err error) {
 		b.due, err = allRows(tx.ctx, tx.conn, scanDue, query, args...)
 		if err == nil && len(b.due) > 0 {
 			all, err = w.read(tx, b.due)
@@ -148,7 +150,8 @@ func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any)
 		w.Tell(h.Reservation, h.was)
 	}
 	for _, h := range trusting {
-		b.bad = errors.Join(b.bad, w.change(ctx, h.ID, w.replica, func(*Tx, *lockedReservation) error { return nil }))
+		_, err := w.change(ctx, h.ID, w.replica, nothing)
+		b.bad = errors.Join(b.bad, err)
 	}
 	b.bad = errors.Join(b.bad, w.stamp(ctx, ended))
 	return b, nil
@@ -156,13 +159,13 @@ func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any)
 
 // refused says that the server has answered, and may do less than it was asked for.
 func (w *sweep) refused(err error) bool {
-	return !w.MySQL() || Answered(err) || errors.Is(err, store.ErrConflict)
+	return !w.s.MySQL() || Answered(err) || errors.Is(err, store.ErrConflict)
 }
 
 // read reads locked reservations with their items and the time.
-func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedReservation, err error) {
+func (w *sweep) read(tx ReservationTx, due []Due) (holds []*lockedReservation, err error) {
 	ids := idsOf(due)
-	err = eachRow(tx.ctx, tx.conn, list(w.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
+	err = eachRow(tx.ctx, tx.conn, list(w.s.q.HoldsItems, len(ids)), ids, func(rows *sql.Rows) error {
 		h, i, run := lockedReservation{was: ledger.Held}, ledger.ReservationItem{}, int64(0)
 		err := rows.Scan(&h.ID, &h.Mode, &h.Buyer, &h.State, &h.ExpiresMicros, &i.ProductID, &i.Quantity, &i.Run, &run,
 			&h.now)
@@ -216,7 +219,7 @@ func (w *sweep) free(ctx context.Context, holds []*lockedReservation) (free, loc
 		return holds, nil, nil
 	}
 	ids := anys(slices.Sorted(maps.Keys(at)))
-	open, err := allRows(ctx, w.pool(), column[int64], list(w.q.ProductsFree, len(ids)), ids...)
+	open, err := allRows(ctx, w.s.pool(), column[int64], list(w.s.q.ProductsFree, len(ids)), ids...)
 	for _, product := range open {
 		at[product] = true
 	}
@@ -231,7 +234,7 @@ func (w *sweep) free(ctx context.Context, holds []*lockedReservation) (free, loc
 }
 
 // endAll ends locked reservations, and gives their units back.
-func (t *Tx) endAll(holds []*lockedReservation, replica string) error {
+func (t ReservationTx) endAll(holds []*lockedReservation, replica string) error {
 	var events []any
 	for _, to := range []ledger.ReservationState{ledger.Expired, ledger.Void} {
 		var ids []any
@@ -256,20 +259,6 @@ func (t *Tx) endAll(holds []*lockedReservation, replica string) error {
 	return t.release(holds...)
 }
 
-// giveToBuyers gives units back to the limits of buyers, in the order of their rows.
-func (t *Tx) giveToBuyers(product, run int64, units map[string]int64) {
-	if len(units) == 0 {
-		return
-	}
-	var cases, names []any
-	for _, buyer := range slices.Sorted(maps.Keys(units)) {
-		cases, names = append(cases, buyer, units[buyer]), append(names, buyer)
-	}
-	const one = " WHEN ? THEN ?"
-	query := strings.Replace(t.q.BuyersGive, one, strings.Repeat(one, len(units)), 1)
-	t.later(list(query, len(units)), slices.Concat(cases, []any{product, run}, names)...)
-}
-
 // stamp says that the expiries among ended reservations are certain by now: their COMMIT has returned.
 func (w *sweep) stamp(ctx context.Context, ended []*lockedReservation) error {
 	args := []any{int64(0)}
@@ -281,11 +270,11 @@ func (w *sweep) stamp(ctx context.Context, ended []*lockedReservation) error {
 	if len(args) == 1 {
 		return nil
 	}
-	db := w.db.WithContext(ctx)
-	if err := db.Raw(w.q.Clock).Row().Scan(&args[0]); err != nil {
+	db := w.s.db.WithContext(ctx)
+	if err := db.Raw(w.s.q.Clock).Row().Scan(&args[0]); err != nil {
 		return statementError(err)
 	}
-	return commitError(db.Exec(list(w.q.HoldCertain, len(args)-1), args...).Error)
+	return commitError(db.Exec(list(w.s.q.HoldCertain, len(args)-1), args...).Error)
 }
 
 // apart ends reservations product by product, each in a transaction that waits for the product's row. A product whose
@@ -335,24 +324,24 @@ func (w *sweep) halves(ctx context.Context, ids []any) error {
 }
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
-func (s *Store) Overdue(ctx context.Context) (time.Duration, error) {
+func (r *Reservations) Overdue(ctx context.Context) (time.Duration, error) {
 	var now, oldest int64
-	db := s.db.WithContext(ctx)
-	if err := db.Raw(s.q.Clock).Row().Scan(&now); err != nil {
+	db := r.s.db.WithContext(ctx)
+	if err := db.Raw(r.s.q.Clock).Row().Scan(&now); err != nil {
 		return 0, statementError(err)
 	}
-	if err := db.Raw(s.q.HoldOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
+	if err := db.Raw(r.s.q.HoldOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
 		return 0, statementError(err)
 	}
 	return time.Duration(now-oldest) * time.Microsecond, nil
 }
 
-// PurgeReservations deletes the reservations that ended long ago: those that no payment came for and that no late
+// Purge deletes the reservations that ended long ago: those that no payment came for and that no late
 // payment can revive after the first time, the others after kept. One that has an order stays as long as the order, and
 // the end of a payment stays. It goes on until none is left, and uses the database for at most half of the time.
-func (s *Store) PurgeReservations(ctx context.Context, after, kept time.Duration) error {
+func (r *Reservations) Purge(ctx context.Context, after, kept time.Duration) error {
 	var now int64
-	err := s.TripTx(ctx, func(tx *Tx) (err error) {
+	err := r.tx(ctx, func(tx ReservationTx) (err error) {
 		now, err = tx.now()
 		return err
 	})
@@ -362,22 +351,22 @@ func (s *Store) PurgeReservations(ctx context.Context, after, kept time.Duration
 		}
 		var place Due
 		_, err = store.InSteps(ctx, func() (_ int64, more bool, err error) {
-			place, more, err = s.purgeReservations(ctx, state, place, now-after.Microseconds(), now-kept.Microseconds())
+			place, more, err = r.purge(ctx, state, place, now-after.Microseconds(), now-kept.Microseconds())
 			return 0, more, err
 		})
 	}
 	return err
 }
 
-// purgeReservations deletes some of the reservations in a state after a place. A late payment that has just been
+// purge deletes some of the reservations in a state after a place. A late payment that has just been
 // committed has changed its reservation, which then stays.
-func (s *Store) purgeReservations(
+func (r *Reservations) purge(
 	ctx context.Context, state ledger.ReservationState, place Due, ago, longAgo int64,
 ) (next Due, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
 	next = place
-	err = s.TripTx(ctx, func(tx *Tx) error {
+	err = r.tx(ctx, func(tx ReservationTx) error {
 		ended, err := allRows(tx.ctx, tx.conn, scanDue, tx.q.HoldsEnded, state, ago, place.Micros, place.Micros, place.ID,
 			longAgo, ledger.ReservationsPage)
 		if err != nil || len(ended) == 0 {

@@ -27,10 +27,15 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// holdsOn is a database with reservations.
+// holdsOn is a database with reservations of modes that all hold in aWay.
 type holdsOn struct {
 	*testing.T
 	s *sqldb.Store
+	r *sqldb.Reservations
+}
+
+func holdsIn(t *testing.T, s *sqldb.Store) holdsOn {
+	return holdsOn{t, s, sqldb.NewReservations(s, func(string) sqldb.Way { return aWay })}
 }
 
 // sweeping is a product of which so many units are held, one each, all overdue, and one of another product.
@@ -44,8 +49,8 @@ const overdueHolds = 25
 
 func startSweeping(t *testing.T) sweeping {
 	dsn := testenv.MySQL(t)
-	h := sweeping{holdsOn{t, openSQL(t, dsn)}, dsn, new(atomic.Int64)}
-	h.listen(h.s)
+	h := sweeping{holdsOn{t, openSQL(t, dsn), nil}, dsn, new(atomic.Int64)}
+	h.r = h.listen(h.s)
 	resetSQL(t, h.s, 1, 0, 0)
 	resetSQL(t, h.s, 2, 1, 0)
 	h.fill("h", overdueHolds, 1, ledger.Held, time.Minute)
@@ -53,9 +58,10 @@ func startSweeping(t *testing.T) sweeping {
 }
 
 // listen counts the ends that a process tells of. It knows one mode.
-func (h sweeping) listen(s *sqldb.Store) {
-	s.HoldBy(func(mode string) sqldb.Way { return map[string]sqldb.Way{"m": aWay}[mode] })
-	s.OnEnd(func(ledger.Reservation) { h.told.Add(1) })
+func (h sweeping) listen(s *sqldb.Store) *sqldb.Reservations {
+	r := sqldb.NewReservations(s, func(mode string) sqldb.Way { return map[string]sqldb.Way{"m": aWay}[mode] })
+	r.OnEnd(func(ledger.Reservation) { h.told.Add(1) })
+	return r
 }
 
 func (h sweeping) exec(statement string) {
@@ -64,9 +70,9 @@ func (h sweeping) exec(statement string) {
 }
 
 // sweep sweeps as the shop does, in batches.
-func (h sweeping) sweep(ctx context.Context, s *sqldb.Store) (err error) {
+func (h sweeping) sweep(ctx context.Context, r *sqldb.Reservations) (err error) {
 	for after, full := (sqldb.Due{}), true; full && ctx.Err() == nil; {
-		next, n, one := s.Sweep(ctx, after, 10, "r")
+		next, n, one := r.Sweep(ctx, after, 10, "r")
 		after, full, err = next, n == 10, errors.Join(err, one)
 	}
 	return err
@@ -91,18 +97,16 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]hindrance{
 		"two at once": {do: func(h sweeping) (mend func(), err error) {
-			other := openSQL(h.T, h.dsn)
-			h.listen(other)
+			other := h.listen(openSQL(h.T, h.dsn))
 			var wg sync.WaitGroup
-			for _, s := range []*sqldb.Store{h.s, other} {
-				wg.Go(func() { _ = h.sweep(h.Context(), s) })
+			for _, r := range []*sqldb.Reservations{h.r, other} {
+				wg.Go(func() { _ = h.sweep(h.Context(), r) })
 			}
 			wg.Wait()
 			return func() {}, nil
 		}},
 		"a server without SKIP LOCKED": {do: func(h sweeping) (mend func(), err error) {
-			other := openSQL(h.T, withoutSkipping(h.T, h.dsn))
-			h.listen(other)
+			other := h.listen(openSQL(h.T, withoutSkipping(h.T, h.dsn)))
 			if err = h.sweep(h.Context(), other); err == nil && h.held() > 0 {
 				err = errors.New("not all have ended")
 			}
@@ -119,7 +123,7 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 		"a locked row": {left: 1, do: func(h sweeping) (mend func(), err error) {
 			tx := h.s.DB().Begin()
 			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h0000007' FOR UPDATE").Error)
-			return func() { tx.Rollback() }, h.sweep(h.Context(), h.s)
+			return func() { tx.Rollback() }, h.sweep(h.Context(), h.r)
 		}},
 		"a full disk, states":    diskFull("UPDATE ON reservation"),
 		"a full disk, events":    diskFull("INSERT ON reservation_event"),
@@ -133,12 +137,12 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 				err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%d are left, and the sweep says %v; want %d, and %q", left, err, tt.left, tt.says)
 			}
-			if late, err := h.s.Overdue(t.Context()); err != nil || tt.left > 0 && late <= 0 {
+			if late, err := h.r.Overdue(t.Context()); err != nil || tt.left > 0 && late <= 0 {
 				t.Errorf("Overdue() = %v, %v with %d left", late, err, tt.left)
 			}
 			mend()
 			testkit.Until(t, "a sweep has ended the rest", func() bool { // a server may still have to roll back
-				testkit.Must(t, h.sweep(t.Context(), h.s))
+				testkit.Must(t, h.sweep(t.Context(), h.r))
 				return h.held() == 0
 			})
 			if n := h.told.Load(); n > overdueHolds {
@@ -201,8 +205,7 @@ func killed(at string, left int64) hindrance {
 		p := storetest.Gate(h.T, c.Addr, codec.MySQL)
 		c.Addr = p.Addr
 		ctx, kill := context.WithCancel(h.Context())
-		other := openSQL(h.T, c.FormatDSN())
-		h.listen(other)
+		other := h.listen(openSQL(h.T, c.FormatDSN()))
 		lost := storetest.Cut(h.T, p, at)
 		go func() { <-lost.Reached(); kill() }()
 		_ = h.sweep(ctx, other)
@@ -218,7 +221,7 @@ func badRow(spoil, undo string) hindrance {
 	return hindrance{left: 1, says: "h0000007", do: func(h sweeping) (mend func(), err error) {
 		h.exec("UPDATE product_stock SET stock = 9223372036854775807 WHERE id = 2")
 		h.exec(spoil)
-		return func() { h.exec(undo) }, h.sweep(h.Context(), h.s)
+		return func() { h.exec(undo) }, h.sweep(h.Context(), h.r)
 	}}
 }
 
@@ -227,7 +230,7 @@ func diskFull(what string) hindrance {
 	return hindrance{left: overdueHolds, says: "is full", do: func(h sweeping) (mend func(), err error) {
 		h.exec("CREATE TRIGGER no_room BEFORE " + what + ` FOR EACH ROW SIGNAL SQLSTATE 'HY000'
 			SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'`)
-		return func() { h.exec("DROP TRIGGER no_room") }, h.sweep(h.Context(), h.s)
+		return func() { h.exec("DROP TRIGGER no_room") }, h.sweep(h.Context(), h.r)
 	}}
 }
 
@@ -261,8 +264,7 @@ func (h holdsOn) count(query string) (n int) {
 // meanwhile, though they are due later, and the error names the product.
 func TestSweepPassesALockedProduct(t *testing.T) {
 	t.Parallel()
-	h := holdsOn{t, openSQL(t, testenv.MySQL(t))}
-	h.s.HoldBy(func(string) sqldb.Way { return aWay })
+	h := holdsIn(t, openSQL(t, testenv.MySQL(t)))
 	for product := range int64(3) {
 		resetSQL(t, h.s, product+1, 0, 0)
 	}
@@ -272,7 +274,7 @@ func TestSweepPassesALockedProduct(t *testing.T) {
 	defer tx.Rollback()
 	testkit.Must(t, tx.Exec("SELECT 1 FROM product_stock WHERE id = 1 FOR UPDATE").Error)
 	swept := make(chan error, 1)
-	go func() { swept <- sweeping{holdsOn: h}.sweep(t.Context(), h.s) }()
+	go func() { swept <- sweeping{holdsOn: h}.sweep(t.Context(), h.r) }()
 	testkit.Until(t, "the others have ended", func() bool {
 		return h.count("SELECT COUNT(*) FROM reservation WHERE state = 'held'") == 40
 	})
@@ -296,7 +298,7 @@ func TestSweepIsCheap(t *testing.T) {
 	testkit.Must(t, err)
 	const products = 5
 	dsn := testenv.MySQL(t)
-	h := holdsOn{t, openSQL(t, dsn)}
+	h := holdsIn(t, openSQL(t, dsn))
 	for product := range int64(products) {
 		testkit.Must(t, h.s.Reset(t.Context(), product+1, 0, ledger.Rules{PerBuyer: 1 << 40}))
 	}
@@ -315,9 +317,9 @@ func TestSweepIsCheap(t *testing.T) {
 	}})
 	through := openSQL(t, c.FormatDSN())
 	sweep := func(s *sqldb.Store, most int) (ended int) {
-		s.HoldBy(func(string) sqldb.Way { return aWay })
+		r := holdsIn(t, s).r
 		for after, full := (sqldb.Due{}), true; full && ended < most; {
-			next, seen, err := s.Sweep(t.Context(), after, 500, "r")
+			next, seen, err := r.Sweep(t.Context(), after, 500, "r")
 			testkit.Must(t, err)
 			after, full, ended = next, seen == 500, ended+seen
 		}
@@ -347,17 +349,17 @@ func TestSweepIsCheap(t *testing.T) {
 		t.Errorf("%d are held, %d units and %d of the buyers have come back", held, stock, 2*products*1_000_000-units)
 	}
 	begun = time.Now()
-	page, err := h.s.Reservations(t.Context(), 1, "")
+	page, err := h.r.Page(t.Context(), 1, "")
 	t.Logf("first page of the reservations: %s", time.Since(begun).Round(time.Millisecond))
 	if rows := min(ledger.ReservationsPage, 11*n/10/products); err != nil || page.Held != int64(n/10/products) ||
 		page.Overdue != 0 || len(page.Rows) != rows {
-		t.Errorf("Reservations() = %d held, %d overdue, %d rows, %v", page.Held, page.Overdue, len(page.Rows), err)
+		t.Errorf("Page() = %d held, %d overdue, %d rows, %v", page.Held, page.Overdue, len(page.Rows), err)
 	}
 	begun = time.Now()
 	testkit.Must(t, h.s.Scan(t.Context(), 1, func(*ledger.Snapshot) error { return nil }))
 	t.Logf("an audit has its counts after %s", time.Since(begun).Round(time.Millisecond))
 	begun = time.Now()
-	testkit.Must(t, h.s.PurgeReservations(t.Context(), 0, time.Minute))
+	testkit.Must(t, h.r.Purge(t.Context(), 0, time.Minute))
 	rate("purged", begun, n)
 	if rows := h.count("SELECT COUNT(*) FROM reservation"); rows != n/10 {
 		t.Errorf("%d reservations are left after a purge, want %d", rows, n/10)
@@ -367,11 +369,11 @@ func TestSweepIsCheap(t *testing.T) {
 // One purge deletes all that ended long ago, however much came: no bound lets the tables grow.
 func TestPurgeFollowsTheLoad(t *testing.T) {
 	t.Parallel()
-	h := holdsOn{t, openSQL(t, testenv.SQLite(t))}
+	h := holdsIn(t, openSQL(t, testenv.SQLite(t)))
 	resetSQL(t, h.s, 1, 0, 0)
 	h.fill("old", 2*ledger.ReservationsPage+7, 1, ledger.Expired, 2*time.Hour)
 	h.fill("new", 9, 1, ledger.Expired, time.Minute)
-	testkit.Must(t, h.s.PurgeReservations(t.Context(), time.Hour, 2*time.Hour))
+	testkit.Must(t, h.r.Purge(t.Context(), time.Hour, 2*time.Hour))
 	rows, items := h.count("SELECT COUNT(*) FROM reservation"), h.count("SELECT COUNT(*) FROM reservation_item")
 	if rows != 9 || items != 9 {
 		t.Errorf("%d reservations and %d items are left, want 9", rows, items)

@@ -49,9 +49,30 @@ func (t *Tx) Set(product, stock int64) error {
 	return err
 }
 
+// soldProduct says how a product is sold.
+type soldProduct struct {
+	run, stock int64
+	sold       ledger.Sold
+	perBuyer   sql.NullInt64
+	late       string
+	now        int64 // the time of the read
+}
+
+// sold reads how a product is sold, by a plain read.
+func (t *Tx) sold(id int64) (p soldProduct, err error) {
+	var segments int
+	row := t.conn.QueryRowContext(t.ctx, t.q.HoldProduct, id)
+	err = row.Scan(&p.run, &segments, &p.stock, &p.perBuyer, &p.late, &p.sold, &p.now)
+	if errors.Is(err, sql.ErrNoRows) {
+		return p, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: id}
+	}
+	p.sold = soldAs(p.sold, segments)
+	return p, statementError(err)
+}
+
 // RefuseHeld is [store.ErrReservationUnsupported] if units of the product were held.
 func (t *Tx) RefuseHeld(product int64) error {
-	p, err := t.reservationProduct(product)
+	p, err := t.sold(product)
 	if _, ok := p.sold.After(ledger.Overwrite); err == nil && !ok {
 		err = &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: product}
 	}
@@ -125,6 +146,20 @@ func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err er
 func (t *Tx) InsertOrder(o ledger.Order) error {
 	return t.exec(t.q.InsertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence,
 		o.CreatedMicros)
+}
+
+// BoughtBy writes the run, and the buyer if he is known, on an order that no reservation was made for: it counts in
+// that run only, and a return gives the buyer's units back. Run 0 is the present one of a row that the transaction has
+// locked.
+func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
+	if run == 0 {
+		p, err := t.sold(product)
+		if err != nil {
+			return err
+		}
+		run = p.run
+	}
+	return t.exec(t.q.OrderBuyer, run, null(buyer), order, product)
 }
 
 // ClaimKey inserts the key. first says that the key was new; until the transaction ends, a rival with the same key

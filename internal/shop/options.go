@@ -1,0 +1,31 @@
+package shop
+
+import (
+	"log/slog"
+	"time"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+)
+
+// Options configure a shop.
+type Options struct {
+	Replica string // is on every order
+	Steps   *step.Stream
+	Log     *slog.Logger // nil = none
+	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
+	Work time.Duration
+	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with
+	// their request. 0 = 10 s.
+	Settle time.Duration
+	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
+	KeepKeys idempotency.Retention
+	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepReservations is
+	// for how long an ended reservation that a payment came for is kept; 0 = forever.
+	Sweep            time.Duration
+	KeepReservations time.Duration
+	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
+	Gauge func(name, help string, labels map[string]string, read func() float64)
+	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
+	Repeated func(mode string)
+}
