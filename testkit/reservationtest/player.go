@@ -2,6 +2,7 @@ package reservationtest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,49 @@ import (
 	"lastitem/target"
 	"lastitem/testkit"
 )
+
+// Seam is where the table is played.
+type Seam struct {
+	Service
+	Store string        // the ids of its reservations begin with it
+	Key   string        // its keys and payments begin with it
+	Brief time.Duration // the shortest time that it holds for
+	Lacks []string      // verbs; it plays no row that has one of them
+}
+
+// Service is what a seam does.
+type Service interface {
+	// Ask makes a request; its kind may be [Read] too. Its mode is [Absolute] in a sale by an absolute count, else "".
+	Ask(ctx context.Context, a target.Ask) Answer
+	// Reset makes a product new.
+	Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error
+	// Sweep ends what is overdue, of the product at least, and returns how many that were.
+	Sweep(ctx context.Context, product int64) (int, error)
+	// Book reads all reservations of the product's run.
+	Book(ctx context.Context, product int64) (*api.Reservations, error)
+}
+
+// What a [Service] is asked for beside what the contract has.
+const (
+	Read     judge.ReservationKind = "read"
+	Absolute                       = "absolute"
+)
+
+// Answer is an answer, with what the table tells of refusals and returns.
+type Answer struct {
+	target.Answer
+	Available *int64 `json:"available"`
+	PerBuyer  int64  `json:"per_buyer"`
+	Quantity  int64  `json:"quantity"`
+	Uncounted bool   `json:"-"` // a sale that does not count for the limit of its buyer
+}
+
+// knows reports whether the seam knows all verbs of sentences.
+func (s Seam) knows(sentences string) bool {
+	return !slices.ContainsFunc(s.Lacks, func(verb string) bool {
+		return strings.Contains(" "+sentences, " "+verb+" ") || strings.Contains(sentences, "\t"+verb+" ")
+	})
+}
 
 // Player says sentences about a product. Several goroutines may say them at once.
 type Player struct {
@@ -174,7 +218,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		return said.State + " " + number(said.Remaining) + replay
 	case a.Kind == judge.Confirm && said.OrderID != "":
 		p.bought[said.OrderID] = a.Reservation
-		return said.State + p.named(" o"+payment, said.OrderID) + refund + replay
+		return said.State + " o" + payment + p.keep("o"+payment, said.OrderID) + refund + replay
 	case a.Kind == judge.Extend:
 		return said.State + p.extended(said)
 	case a.Kind == judge.Return:
@@ -186,7 +230,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		return fmt.Sprint(said.Quantity, said.Restock)
 	case a.Kind == "":
 		p.sold = append(p.sold, sold(said.OrderID, map[bool]string{false: a.Buyer}[said.Uncounted], a.Quantity))
-		return "sold " + number(said.Remaining) + p.named(name, said.OrderID)[len(name):]
+		return "sold " + number(said.Remaining) + p.keep(name, said.OrderID)
 	}
 	return said.State + refund
 }
@@ -200,14 +244,11 @@ func number(left *int64) string {
 	return fmt.Sprint(*left)
 }
 
-// named gives an order a name, which it must keep.
-func (p *Player) named(name, order string) string {
-	known := strings.TrimSpace(name)
-	if first := p.orders[known]; first != "" && first != order {
-		return name + " in another order"
-	}
-	p.orders[known] = order
-	return name
+// keep gives an order a name, and says if another one has it.
+func (p *Player) keep(name, order string) string {
+	first := p.orders[name]
+	p.orders[name] = order
+	return when(first != "" && first != order, ", and was another order")
 }
 
 // extended says by how much, to the nearest minute, a reservation was extended, if it is held.

@@ -29,7 +29,7 @@ func Race(t testing.TB, s Seam, product int64) {
 		verbs := [][]string{{"hold", "again", "cancel a"}, {"brief", "brief-again", "sweep"}}[round%2]
 		begin(ledger.Rules{})
 		p.Say(verbs[0] + " a 5 = held 0")
-		if p.says("again ") {
+		if p.knows("again ") {
 			p.AtOnce(3, 0, map[string]int{"held": 3}, verbs[1]+" a 5")
 		}
 		p.AtOnce(4, time.Duration(round%5)*p.Brief/10, nil, "confirm a p", "confirm a q", verbs[2], verbs[2])

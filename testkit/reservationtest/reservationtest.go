@@ -98,7 +98,7 @@ var rows = []struct {
 func Play(t *testing.T, s Seam, from int64) {
 	t.Helper()
 	for i, row := range rows {
-		if row.store != "" && row.store != s.Store || !s.says(row.sentences) {
+		if row.store != "" && row.store != s.Store || !s.knows(row.sentences) {
 			continue
 		}
 		t.Run(row.rule, func(t *testing.T) {

@@ -35,52 +35,50 @@ type Store interface {
 
 // InStore is the seam of a store.
 func InStore(s Store, name string, lacks ...string) Seam {
-	return Seam{Service: stored{s, name}, Store: name, Brief: 20 * time.Millisecond, Lacks: append(lacks, "overwrite")}
+	return Seam{Service: stored{s}, Store: name, Brief: 20 * time.Millisecond, Lacks: append(lacks, "overwrite")}
 }
 
-type stored struct {
-	Store
-	name string
-}
+type stored struct{ Store }
 
-// Book implements [Service].
 func (s stored) Book(ctx context.Context, product int64) (*api.Reservations, error) {
 	rows, err := s.Page(ctx, product, "")
 	book := handler.ReservationsOf(product, "", rows)
 	return &book, err
 }
 
-// The replicas that make reservations and change them. A name may have a space.
-const maker, changer = "r 1", "r 2"
-
-// Ask implements [Service]. It answers as the contract has it.
+// Ask answers as the contract has it.
 func (s stored) Ask(ctx context.Context, a target.Ask) (said Answer) {
 	err := store.Retry(ctx, testkit.Most, func(int) (err error) {
 		said, err = s.ask(ctx, a)
 		return err
 	})
 	if err != nil {
-		said = Answer{}
-		said.Outcome, said.Code = judge.Declined, codeOf(err)
+		said = Answer{Answer: target.Answer{Outcome: judge.Declined, Code: codeOf(err)}}
 	}
-	short, ok := errors.AsType[*ledger.ShortError](err)
-	switch {
-	case ok:
+	if short, ok := errors.AsType[*ledger.ShortError](err); ok {
 		said.Outcome, said.Available, said.PerBuyer = judge.Refused, &short.Available, short.Available
-	case said.Code == api.UnknownReservation && a.Kind == judge.Confirm:
+	}
+	if said.Code == api.UnknownReservation && a.Kind == judge.Confirm {
 		said.Refund = api.RefundYes
 	}
 	return said
 }
 
+// ask makes reservations on one replica, and changes them on another. A name may have a space.
 func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) {
+	const maker, changer = "r 1", "r 2"
 	var e ledger.Ended
 	switch a.Kind {
 	case judge.Reserve:
-		e.Reservation, said.Remaining, said.Replayed, err = s.Reserve(ctx, s.Wants(a), a.For)
+		r := ledger.Reservation{ID: a.Reservation, Mode: "m", Replica: maker, Buyer: a.Buyer,
+			Items: []ledger.ReservationItem{{ProductID: a.Product, Quantity: a.Quantity}}}
+		if a.Key != "" {
+			r.Key, r.Fingerprint = []byte(a.Key), []byte{byte(a.Quantity)}
+		}
+		e.Reservation, said.Remaining, said.Replayed, err = s.Reserve(ctx, r, a.For)
 	case judge.Confirm:
 		e, err = s.Confirm(ctx, a.Reservation, changer, uuid.NewString(), []byte(a.Key))
-		said.OrderID, said.Replayed = e.OrderID, e.Replay && !e.Refund
+		said.OrderID, said.Replayed = e.OrderID, e.Replay && !e.Refund // a problem does not tell it
 	case judge.Cancel:
 		e, err = s.Cancel(ctx, a.Reservation, changer)
 	case judge.Extend:
@@ -100,34 +98,24 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 	if e.Refund {
 		said.Refund = api.RefundYes
 	}
-	if e.Refund || a.Kind == judge.Cancel && r.State == ledger.Confirmed || a.Kind == judge.Extend && r.State != ledger.Held {
+	if e.Refund || a.Kind == judge.Cancel && r.State == ledger.Confirmed ||
+		a.Kind == judge.Extend && r.State != ledger.Held {
 		said.Outcome = judge.Refused
 	}
 	return said, err
 }
 
-// Wants is the reservation that is asked for, which nobody has made yet.
-func (s stored) Wants(a target.Ask) ledger.Reservation {
-	r := ledger.Reservation{ID: a.Reservation, Mode: "m", Replica: maker, Buyer: a.Buyer,
-		Items: []ledger.ReservationItem{{ProductID: a.Product, Quantity: a.Quantity}}}
-	if a.Key != "" {
-		r.Key, r.Fingerprint = []byte(a.Key), []byte{byte(a.Quantity)}
-	}
-	return r
-}
+// codes are those of the contract for errors of stores.
+var codes = map[error]api.Code{store.ErrShort: api.SoldOut, store.ErrLimit: api.LimitReached,
+	store.ErrNoReservation: api.UnknownReservation, store.ErrNoOrder: api.UnknownOrder,
+	store.ErrReservationUnsupported: api.HoldUnsupported, store.ErrPaymentReused: api.KeyReused,
+	idempotency.ErrKeyReused: api.KeyReused}
 
-// codeOf is the code of the contract for an error of a store.
 func codeOf(err error) api.Code {
-	for code, known := range map[api.Code]error{
-		api.SoldOut: store.ErrShort, api.LimitReached: store.ErrLimit, api.UnknownReservation: store.ErrNoReservation,
-		api.UnknownOrder: store.ErrNoOrder, api.HoldUnsupported: store.ErrReservationUnsupported,
-	} {
+	for known, code := range codes {
 		if errors.Is(err, known) {
 			return code
 		}
-	}
-	if errors.Is(err, store.ErrPaymentReused) || errors.Is(err, idempotency.ErrKeyReused) {
-		return api.KeyReused
 	}
 	return api.Code(err.Error())
 }
