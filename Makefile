@@ -180,29 +180,29 @@ bench: build ## Go benchmarks against private servers: bench=Lock count=6 packag
 		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
 
 .PHONY: bench-lock
-bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 12 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
+bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 12 minutes: bench_flags='--scenario hot-64x4 --rounds 5', bench_flags=--list
 	@echo 'building bin/bench-lock (the first time: a minute or two)'
 	@go build -C bench -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-lock ./lock
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then mvn -q -B -f bench/lock/redisson/pom.xml package || \
 		echo 'bench-lock: Maven could not build the worker of Redisson' >&2; fi
 	@$(test_path); export PATH; \
-	exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg -redisson bench/lock/redisson $(bench_flags)
+	exec bin/bench-lock --json out/bench-lock.json --svg out/bench-lock.svg --redisson bench/lock/redisson $(bench_flags)
 
 .PHONY: bench-tricks
 bench-tricks: build ## what each optimization of the lock engine and its batcher saves, by benchstat, five minutes: rounds=10
 	@$(test_path); export PATH; exec bin/shop with-stack -- scripts/bench-tricks $(or $(rounds),10)
 
 .PHONY: bench-versus
-bench-versus: ## the locks, or with modes=queue,redis-lua the modes, of this tree and another commit, in turn: commit=HEAD~ rounds=10 bench_flags='-scenario hot-64x4'
+bench-versus: ## the locks, or with modes=queue,redis-lua the modes, of this tree and another commit, in turn: commit=HEAD~ rounds=10 bench_flags='--scenario hot-64x4'
 	@$(test_path); export PATH; export MODES='$(modes)'; exec scripts/bench-versus $(or $(commit),HEAD~) $(or $(rounds),10) $(bench_flags)
 
 .PHONY: bench-modes
-bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
-	@echo 'building bin/bench-modes (the first time: a minute or two)'
-	@go build -C bench -ldflags "-X main.commit=$$(scripts/commit)" \
-		-o ../bin/bench-modes ./modes
-	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
+bench-modes: build ## every mode on durable servers, as a share of noop, a quarter of an hour: bench_flags='--mode noop,handoff,queue --repeat 5'
+	@go build -C bench -o ../bin/bench-costs ./costs
+	@rm -f out/bench-modes.json; $(test_path); export PATH; code=0; \
+	bin/shop loadtest --durable --plan costs --mode all --out out/bench-modes.json $(bench_flags) || code=$$?; \
+	case $$code in 0 | 1 | 3) exec bin/bench-costs out/bench-modes.json --svg out/bench-modes.svg ;; *) exit $$code ;; esac
 
 .PHONY: dist
 dist: ## archives of the program for Linux and macOS in dist/, with checksums and an SBOM; the same commit gives the same bytes, by the same Go

@@ -24,7 +24,7 @@ type Played struct {
 	Story   *Story  `json:"story,omitempty"`
 
 	silence time.Duration // see rig.Scene.Silence
-	ended   string        // see rig.Scene.Ended
+	ended   string        // see rig.Reservations.Ended
 	// unserved says that it Diverged because a server did not answer in time.
 	unserved bool
 }

@@ -7,6 +7,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/target"
@@ -41,7 +42,7 @@ func (l *lab) service() rig.Service {
 
 // equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks,
 // all its faults share lanes, except those that need a pair of Redis servers.
-func (l *lab) equipment(f fault.Fault) rig.Equipment {
+func (l *lab) equipment(f fault.Fault) gear.Equipment {
 	e := f.Lane
 	e.Sweep = e.Sweep && l.o.Serve == nil
 	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && e.Pair == "" {

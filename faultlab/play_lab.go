@@ -11,6 +11,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -18,7 +19,7 @@ import (
 // lab has the servers and the lanes of an exploration.
 type lab struct {
 	o       Options
-	servers *rig.Servers
+	servers *gear.Servers
 	groups  []*group
 	modes   []api.Mode
 	told    bool // keep the stories
@@ -34,7 +35,7 @@ type lab struct {
 
 // group holds the lanes with the same equipment, and the cells that are played on them.
 type group struct {
-	equipment rig.Equipment
+	equipment gear.Equipment
 	patient   bool // for the modes whose locks outlive their holders for very long
 	first     int  // number of its first lane
 	size      int
@@ -53,7 +54,7 @@ const (
 )
 
 // lanesFor returns the number of lanes with an equipment.
-func lanesFor(e rig.Equipment, o Options) int {
+func lanesFor(e gear.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
@@ -85,7 +86,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 		}
 	}
 	var err error
-	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras,
+	l.servers, err = gear.Start(ctx, gear.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras,
 		Only: o.only()})
 	if err != nil {
 		return nil, err
@@ -154,11 +155,12 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			o := rig.LaneOptions{Number: g.first + i, Service: service, TTL: LongTTL, Equipment: g.equipment}
+			o := rig.LaneOptions{Service: service, SetOptions: gear.SetOptions{Number: g.first + i, TTL: LongTTL,
+				Equipment: g.equipment}}
 			if g.equipment.Expiry || l.o.Serve != nil && !l.o.Serve.TakesTTL() {
 				o.TTL = l.o.TTL
 			}
-			g.lanes[i], errs[i] = l.servers.NewLane(ctx, o)
+			g.lanes[i], errs[i] = rig.NewLane(ctx, l.servers, o)
 		})
 	}
 	wg.Wait()

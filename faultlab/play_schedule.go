@@ -9,6 +9,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/target"
 )
 
@@ -41,13 +42,13 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	case errors.Is(err, rig.ErrNotReached):
 		played.Outcome, played.Why, played.unserved = Diverged, err.Error(), errors.Is(err, rig.ErrUnserved)
 		err = lane.Quiesce(ctx)
-	case errors.Is(err, rig.ErrNothing):
+	case errors.Is(err, gear.ErrNothing):
 		played.Outcome, played.Why = Idle, err.Error()
 		err = lane.Quiesce(ctx)
 	case err == nil:
 		played.Report, err = scene.Judge(ctx)
 		played.Outcome, played.Why = outcome(played.Report, f.Ignore)
-		played.ended = scene.Ended()
+		played.ended = scene.Reservations.Ended()
 	}
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)

@@ -13,6 +13,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/target"
@@ -92,7 +93,7 @@ func TestInterruptedSchedulesAreNoFinding(t *testing.T) {
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	const ttl = 600 * time.Millisecond
-	lane := &rig.Lane{TTL: ttl}
+	lane := &rig.Lane{Set: &gear.Set{Place: &gear.Place{TTL: ttl}}}
 	l := &lab{modes: []api.Mode{{Name: "m", Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: ".",
 		api.Pause: "O", api.Threads: "."}}}}}
 	for name, test := range map[string]struct {
@@ -124,7 +125,7 @@ func TestStalled(t *testing.T) {
 // other groups run beside them.
 func TestPatientLanes(t *testing.T) {
 	t.Parallel()
-	expiring, plain := &group{equipment: rig.Equipment{Expiry: true}}, &group{}
+	expiring, plain := &group{equipment: gear.Equipment{Expiry: true}}, &group{}
 	patient := &group{equipment: expiring.equipment, patient: true}
 	l := &lab{groups: []*group{plain, expiring, patient}}
 	consul, lock := api.Mode{Needs: []string{"redis", "consul"}}, api.Mode{Needs: []string{"redis"}}
@@ -314,8 +315,8 @@ func TestClientsOutlastLocks(t *testing.T) {
 func TestUntested(t *testing.T) {
 	t.Parallel()
 	path := func(pattern string) rig.Path {
-		return rig.Path{Steps: []rig.Position{{Server: rig.Database, Pattern: "SELECT a"},
-			{Server: rig.Database, Pattern: pattern}}}
+		return rig.Path{Steps: []rig.Position{{Server: gear.Database, Pattern: "SELECT a"},
+			{Server: gear.Database, Pattern: pattern}}}
 	}
 	service := target.Foreign{Request: "POST /buy"}
 	r := &Result{Serve: &service, Took: time.Second}

@@ -43,11 +43,20 @@ var arrows = map[string][]string{
 	"loadtest/report": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
 	},
-	"faultlab":         {"contract/api", "faultlab/fault", "faultlab/rig", "judge", "say/text", "stack", "target"},
-	"faultlab/fault":   {"contract/api", "faultlab/rig", "judge", "say/text", "stack", "stack/wire"},
-	"faultlab/rig":     {"contract/api", "judge", "say/text", "stack", "stack/wire", "stack/wire/codec", "target"},
-	"faultlab/stepper": {"contract/api", "faultlab/rig", "say/text", "stack", "stack/wire", "target"},
-	"faultlab/tell":    {"contract/api", "faultlab", "faultlab/fault", "faultlab/rig", "say/report", "say/text", "target"},
+	"faultlab": {
+		"contract/api", "faultlab/fault", "faultlab/rig", "faultlab/rig/gear", "judge", "say/text", "stack", "target",
+	},
+	"faultlab/fault": {
+		"contract/api", "faultlab/rig", "faultlab/rig/gear", "judge", "say/text", "stack", "stack/wire",
+	},
+	"faultlab/rig": {
+		"contract/api", "faultlab/rig/gear", "judge", "say/text", "stack", "stack/wire", "stack/wire/codec", "target",
+	},
+	"faultlab/rig/gear": {"stack", "stack/wire", "stack/wire/codec", "target"}, // it knows no schedule
+	"faultlab/stepper": {
+		"contract/api", "faultlab/rig", "faultlab/rig/gear", "say/text", "stack", "stack/wire", "target",
+	},
+	"faultlab/tell": {"contract/api", "faultlab", "faultlab/fault", "faultlab/rig", "say/report", "say/text", "target"},
 	"faultlab/trace": {
 		"contract/api", "internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text",
 		"stack", "stack/wire", "stack/wire/codec", "target",
@@ -137,7 +146,7 @@ var arrows = map[string][]string{
 }
 
 // never has what a package must not import although its arrows would allow it.
-var never = map[string][]string{"cmd/shop": {"faultlab/rig"}}
+var never = map[string][]string{"cmd/shop": {"faultlab/rig", "faultlab/rig/gear"}}
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
 // that open a store, its rows, the judge with its vocabulary, the proxies that delay answers, and the client's side.
@@ -164,7 +173,7 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
-	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig", "target"}
+	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.

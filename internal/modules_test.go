@@ -64,9 +64,9 @@ var modules = map[string][]string{
 	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
-	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},
-	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
-	"loadtest/client": {"github.com/go-resty/resty/v2"},
+	"faultlab/rig/gear": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"},
+	"loadtest":          {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
+	"loadtest/client":   {"github.com/go-resty/resty/v2"},
 	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql",
 		"github.com/redis/go-redis/v9"},
 

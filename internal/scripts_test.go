@@ -127,13 +127,13 @@ const measured = `{
           ]
         },
         {
-          "row": "handoff, 10 products",
+          "contender": "handoff",
           "median": {
             "p50_ms": 0.5
           }
         },
         {
-          "row": "unsafe",
+          "contender": "watchdog",
           "median": {}
         }
       ]
@@ -142,25 +142,27 @@ const measured = `{
 }
 `
 
-// versus runs scripts/bench-versus over builds that write this JSON; the one that is named in breaks fails. It returns
-// what benchstat was given, and the order of the builds with all that was said.
-func versus(t *testing.T, json, breaks string) (given, said string, err error) {
+// versus runs scripts/bench-versus over builds that write this, for locks or for these modes; the one that is named in
+// breaks fails. It returns what benchstat was given, and the order of the builds with all that was said.
+func versus(t *testing.T, json, breaks, modes string) (given, said string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	testkit.Must(t, os.WriteFile(dir+"/json", []byte(json), 0o600))
 	writeProgram(t, dir+"/bin/git", `[ $2 = remove ] || mkdir "$5"`)
 	writeProgram(t, dir+"/bin/go", `if [ $1 = build ]; then cp measure "$9"; exit; fi
 cat out/bench-versus-old.txt; echo; cat out/bench-versus-new.txt`)
-	writeProgram(t, dir+"/measure", `echo "${0##*/}" >>order
+	writeProgram(t, dir+"/measure", `name=${SHOP_BINARY:-$0}
+echo "${name##*/}" >>order
 for file; do :; done
-[ "${0##*/}" != "$BREAKS" ] || { echo no redis-server; exit 3; }
-cp json "$file"`)
+[ "${name##*/}" != "$BREAKS" ] || { echo no redis-server >&2; exit 3; }
+[ "$file" = bench ] && cat json || cp json "$file"`)
 	testkit.Must(t, os.Mkdir(dir+"/tmp", 0o700))
 	path, err := filepath.Abs("../scripts/bench-versus")
 	testkit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, "HEAD~", "2")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "TMPDIR="+dir+"/tmp", "BREAKS="+breaks, "MODES=")
+	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "TMPDIR="+dir+"/tmp", "BREAKS="+breaks,
+		"MODES="+modes, "SHOP_BINARY=")
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
@@ -173,21 +175,29 @@ cp json "$file"`)
 // The two builds take turns at going first. Unknown figures are left out. A failing build ends the comparison.
 func TestBenchVersus(t *testing.T) {
 	t.Parallel()
-	given, said, err := versus(t, measured, "")
+	given, said, err := versus(t, measured, "", "")
 	window := "Benchmark/scenario=hot/lock=fair 1 250.5 acquisitions_per_s 0 errors\n" +
-		"Benchmark/scenario=hot/mode=handoff-10-products 1 0.5 p50_ms\n"
+		"Benchmark/scenario=hot/lock=handoff 1 0.5 p50_ms\n"
 	if want := window + window + "\n" + window + window; err != nil || given != want {
 		t.Errorf("%v, benchstat is given\n%swant\n%s%s", err, given, want, said)
 	}
 	if !strings.HasPrefix(said, "old\nnew\nnew\nold\n") {
 		t.Errorf("not in turn:\n%s", said)
 	}
+	const line = "BenchmarkDeduct/mode=queue/plan=direct 7 1 ns/op 5 answers/s\n"
+	given, said, err = versus(t, "goos: linux\n"+line+"# queue: claims exact\n", "", "queue")
+	if err != nil || given != line+line+"\n"+line+line || !strings.HasPrefix(said, "old\nnew\nnew\nold\n") {
+		t.Errorf("of modes: %v, benchstat is given\n%s%s", err, given, said)
+	}
 	for _, test := range []struct {
-		json, breaks string
-		code         int
-		want         string
-	}{{measured, "new", 3, "no redis-server"}, {"{}\n", "", 1, "old measured nothing"}} {
-		_, said, err := versus(t, test.json, test.breaks)
+		json, breaks, modes string
+		code                int
+		want                string
+	}{
+		{measured, "new", "", 3, "no redis-server"}, {"{}\n", "", "", 1, "old measured nothing"},
+		{line, "new", "queue", 3, "no redis-server"}, {"goos: linux\n", "", "queue", 1, "old measured nothing"},
+	} {
+		_, said, err := versus(t, test.json, test.breaks, test.modes)
 		if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != test.code ||
 			!strings.Contains(said, test.want) {
 			t.Errorf("%v, %s, want exit code %d and %q", err, said, test.code, test.want)

@@ -40,6 +40,9 @@ type Result struct {
 	GeneratorCores float64 `json:"generator_cores"`
 	BusyCores      float64 `json:"busy_cores,omitempty"`
 
+	// CPU is the CPU time that the service used for the load: "replicas", "balancer", "stores"; nil = not known.
+	CPU map[string]time.Duration `json:"cpu_ns,omitempty"`
+
 	Sent    int `json:"sent"`
 	Retried int `json:"retried"` // of Sent, repetitions with the same key
 	// of Sent, beyond the plan's requests until the stock was sold out, see [plan.Plan].SellOut

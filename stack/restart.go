@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -45,6 +46,26 @@ func (s *Stack) PID(name string) int {
 		return 0
 	}
 	return x.p.PID
+}
+
+// PIDs lists the processes of the "replicas", of the "balancer", and as "stores" of the servers that needs names, such
+// as "redis". Servers that are no processes of the stack are left out.
+func (s *Stack) PIDs(needs []string) map[string][]int {
+	parts := map[string][]Service{"replicas": s.Replicas, "balancer": {s.Balancer}}
+	for _, x := range s.servers() {
+		if slices.Contains(needs, x.Name) || x.Name == "sql" && slices.Contains(needs, MySQL) {
+			parts["stores"] = append(parts["stores"], x.Services...)
+		}
+	}
+	pids := map[string][]int{"stores": nil}
+	for part, services := range parts {
+		for _, x := range services {
+			if pid := s.PID(x.Name); pid != 0 {
+				pids[part] = append(pids[part], pid)
+			}
+		}
+	}
+	return pids
 }
 
 // Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end,

@@ -51,7 +51,7 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 			return nil, text.Of("--redis: want redis://host:port/db").Errorf()
 		}
 		o.Protocol, o.MaxRetries = 2, -1 // a command that is sent twice may be executed twice
-		r.Redis = commands(redis.NewClient(o))
+		r.Redis = Commands(redis.NewClient(o))
 	}
 	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
 		password, _ := u.User.Password()
@@ -86,8 +86,8 @@ func (r *Remote) check() error {
 	return nil
 }
 
-// commands returns what runs commands over a client.
-func commands(client *redis.Client) func(context.Context, ...string) ([]string, error) {
+// Commands returns what runs commands over a client, in the form of [Remote].Redis.
+func Commands(client *redis.Client) func(context.Context, ...string) ([]string, error) {
 	return func(ctx context.Context, words ...string) ([]string, error) {
 		args := make([]any, len(words))
 		for i, w := range words {

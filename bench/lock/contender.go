@@ -83,7 +83,7 @@ var contenders = []contender{
 		what: "rueidislock, KeyMajority 2 (its default), NoLoopTracking"},
 	{name: "rueidislock-1-loop", family: library, hot: true, open: openRueidis(1, false),
 		what: "rueidislock, KeyMajority 1, its own invalidations not suppressed: more changes of the owner"},
-	{name: redissonName, family: library, what: "Redisson's RLock in Java, defaults; needs java, and -redisson, which " +
+	{name: redissonName, family: library, what: "Redisson's RLock in Java, defaults; needs java, and --redisson, which " +
 		"'make bench-lock' gives"},
 	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast " +
 		"wake-ups"},

@@ -1,19 +1,37 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"lastitem/bench/command"
 	"lastitem/bench/figure"
 	"lastitem/bench/figure/figuretest"
 	"lastitem/bench/machine"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
+
+// What was measured is written, and a picture that lacks its scenario is missed aloud.
+func TestWrite(t *testing.T) {
+	var said strings.Builder
+	dir := t.TempDir() + "/out"
+	b := &bench{options: options{json: dir + "/x.json", svg: dir + "/x.svg"}, errOut: &said}
+	testkit.Must(t, b.write(facts{}, nil, nil))
+	var read map[string]any
+	testkit.Must(t, json.Unmarshal(testkit.Read(t, b.json), &read))
+	if _, err := os.Stat(b.svg); err == nil || len(read) != 4 || !strings.Contains(said.String(), "no picture: it shows") {
+		t.Errorf("it wrote %v and a picture, %v, and said %q", read, err, said.String())
+	}
+	b.json = t.TempDir()
+	if b.write(facts{}, nil, nil) == nil {
+		t.Error("writing over a directory: no error")
+	}
+}
 
 // Commands are counted for every split of the writes, and for every content.
 func TestCommandStream(t *testing.T) {
@@ -104,7 +122,7 @@ func TestJain(t *testing.T) {
 
 // only keeps the contenders with these names.
 func (b *bench) only(names string) {
-	b.contenders, _ = command.Pick(contenders, names, func(c contender) (string, bool) { return c.name, true })
+	b.contenders, _ = pick(contenders, strings.Fields(names), func(c contender) (string, bool) { return c.name, true })
 }
 
 // The locks that support a cluster acquire there, and the same locks acquire on one master.

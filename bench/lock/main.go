@@ -8,7 +8,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,11 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/bench/command"
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/cli"
+	"lastitem/say/text"
 	"lastitem/stack/keeper"
 )
-
-const self command.Name = "bench-lock"
 
 // commit is set when the program is linked.
 var commit = "devel"
@@ -33,14 +33,27 @@ const (
 
 func main() { os.Exit(perform(os.Args[1:])) }
 
+// perform runs the command line and returns the exit code. Children notice the end of their input.
 func perform(args []string) int {
-	if len(args) == 1 && args[0] == keeperCommand {
-		return self.Exit(keeper.Run(os.Stdin, os.Stdout))
+	own := map[string]func(io.Reader, io.Writer) error{keeperCommand: keeper.Run, workerCommand: work}
+	root := newRoot()
+	if len(args) == 1 && own[args[0]] != nil {
+		if err := own[args[0]](os.Stdin, os.Stdout); err != nil {
+			return cli.Finish(root, &cli.Error{Code: cli.ExitFailed, Err: err}, "en")
+		}
+		return cli.ExitOK
 	}
-	if len(args) == 1 && args[0] == workerCommand {
-		return self.Exit(work(os.Stdin, os.Stdout))
-	}
-	return command.Main(self, args, parse, run)
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	root.SetArgs(args)
+	return cli.Finish(root, root.ExecuteContext(ctx), "en")
+}
+
+var exits = cli.Exits{
+	{cli.ExitOK, text.Plain("all was measured")},
+	{cli.ExitFailed, text.Plain("an error, or a lock had two holders at once")},
+	{cli.ExitUsage, text.Plain("the command line is wrong")},
+	{cli.ExitInterrupted, text.Plain("interrupted")},
 }
 
 // options are the command line.
@@ -49,46 +62,72 @@ type options struct {
 	contenders []contender
 	rounds     int
 	window     time.Duration
-	files      command.Files
+	json, svg  string // files to write; "" = none
 	pin        bool
 	list       bool
 	redisson   []string // the command line of its worker
 	leftOut    string   // a contender that cannot run here, with the reason; "" = none
 }
 
-func parse(args []string, errOut io.Writer) (options, error) {
+func newRoot() *cobra.Command {
 	var o options
-	flags := flag.NewFlagSet(string(self), flag.ContinueOnError)
-	flags.SetOutput(errOut)
-	which := flags.String("scenario", "", "only these, by name, separated by commas; see -list")
-	who := flags.String("contender", "", "only these, by name, separated by commas; see -list")
-	flags.IntVar(&o.rounds, "rounds", 3, "`number` of windows for each contender and timed scenario; the tables show "+
-		"medians")
-	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window, 50ms to 1m")
-	o.files.Flags(flags, "draw the hot key over four processes into this `file`")
-	flags.BoolVar(&o.pin, "pin", true, "give redis-server a CPU of its own, with taskset")
-	redisson := flags.String("redisson", "", "`directory` of the Java worker, built by Maven; without it Redisson is "+
-		"left out")
-	flags.BoolVar(&o.list, "list", false, "print the scenarios and the contenders")
-	if err := flags.Parse(args); err != nil {
-		return o, err
+	var which, who []string
+	var redisson string
+	root := &cobra.Command{
+		Use:   "bench-lock",
+		Short: "Compare the locks of lastitem with those of other libraries, on a redis-server of its own",
+		Args:  cli.Arguments(0, 0), SilenceUsage: true, SilenceErrors: true,
 	}
+	cli.Flags{
+		{"scenario", (*cli.List)(&which), nil, text.Plain("only these, by name; see --list")},
+		{"contender", (*cli.List)(&who), nil, text.Plain("only these, by name; see --list")},
+		{"rounds", &o.rounds, 3, text.Plain("windows for each contender and timed scenario; the tables show medians")},
+		{"window", &o.window, 1250 * time.Millisecond, text.Plain("length of a window, 50ms to 1m")},
+		{"json", &o.json, nil, text.Plain("write everything that was measured to this `file`")},
+		{"svg", &o.svg, nil, text.Plain("draw the hot key over four processes into this `file`")},
+		{"pin", &o.pin, true, text.Plain("give redis-server a CPU of its own, with taskset")},
+		{"redisson", &redisson, nil, text.Plain("`directory` of the Java worker, built by Maven; without it Redisson is " +
+			"left out")},
+		{"list", &o.list, nil, text.Plain("print the scenarios and the contenders")},
+	}.Add(root.Flags(), "en")
+	root.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		if err := o.choose(which, who, redisson, cmd.ErrOrStderr()); err != nil {
+			return cli.Misuse(err)
+		}
+		return run(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	})
+	cli.SetHelp(root, "en", exits)
+	return root
+}
+
+// choose takes the named scenarios and contenders, of none all but the tuned contenders.
+func (o *options) choose(which, who []string, redisson string, errOut io.Writer) error {
 	var bad []string
-	o.scenarios, bad = command.Pick(scenarios, *which, func(s scenario) (string, bool) { return s.name, true })
-	contenders, unknown := command.Pick(contenders, *who, func(c contender) (string, bool) { return c.name, !c.tuned })
+	o.scenarios, bad = pick(scenarios, which, func(s scenario) (string, bool) { return s.name, true })
+	contenders, unknown := pick(contenders, who, func(c contender) (string, bool) { return c.name, !c.tuned })
 	o.contenders, bad = contenders, append(bad, unknown...)
 	switch {
 	case len(bad) > 0:
-		return o, self.Complain(errOut, "there is no %s; see -list", strings.Join(bad, ", "))
-	case flags.NArg() > 0:
-		return o, self.Complain(errOut, "unexpected %q", flags.Arg(0))
+		return fmt.Errorf("there is no %s; see --list", strings.Join(bad, ", "))
 	case o.rounds < 1 || o.rounds > 100:
-		return o, self.Complain(errOut, "-rounds %d: want 1 to 100", o.rounds)
+		return fmt.Errorf("--rounds %d: want 1 to 100", o.rounds)
 	case o.window < 50*time.Millisecond || o.window > time.Minute:
-		return o, self.Complain(errOut, "-window %s: want 50ms to 1m", o.window)
+		return fmt.Errorf("--window %s: want 50ms to 1m", o.window)
 	}
-	err := o.findRedisson(*redisson, *who != "", errOut)
-	return o, err
+	return o.findRedisson(redisson, len(who) > 0, errOut)
+}
+
+// pick returns the named elements in the order of all; without names, the default ones.
+func pick[T any](all []T, names []string, of func(T) (name string, byDefault bool)) (picked []T, unknown []string) {
+	unknown = slices.Clone(names)
+	for _, one := range all {
+		name, byDefault := of(one)
+		if len(names) == 0 && byDefault || slices.Contains(names, name) {
+			picked = append(picked, one)
+		}
+		unknown = slices.DeleteFunc(unknown, func(u string) bool { return u == name })
+	}
+	return picked, unknown
 }
 
 // findRedisson leaves Redisson out, with a message, if it cannot run; if it was named, that is an error.
@@ -102,10 +141,10 @@ func (o *options) findRedisson(dir string, named bool, errOut io.Writer) error {
 		return nil
 	}
 	if named {
-		return self.Complain(errOut, "-contender %s: %v", redissonName, err)
+		return fmt.Errorf("--contender %s: %w", redissonName, err)
 	}
 	o.leftOut = fmt.Sprintf("REDISSON IS LEFT OUT: %v", err)
-	fmt.Fprintf(errOut, "%s: %s\n", self, o.leftOut)
+	fmt.Fprintf(errOut, "bench-lock: %s\n", o.leftOut)
 	o.contenders = slices.Delete(slices.Clone(o.contenders), i, i+1)
 	return nil
 }

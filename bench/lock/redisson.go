@@ -15,7 +15,7 @@ const redissonName = "redisson"
 // is missing and how to get it.
 func redissonWorker(dir string) ([]string, error) {
 	if dir == "" {
-		return nil, errors.New("-redisson names no directory; 'make bench-lock' builds the worker and gives it")
+		return nil, errors.New("--redisson names no directory; 'make bench-lock' builds the worker and gives it")
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {

@@ -35,16 +35,16 @@ func TestRedisson(t *testing.T) {
 // Without its worker Redisson is left out, with a message; if it is named, that is an error with advice.
 func TestRedissonIsLeftOut(t *testing.T) {
 	var said bytes.Buffer
-	o, err := parse(nil, &said)
-	testkit.Must(t, err)
+	o := options{rounds: 1, window: time.Second}
+	testkit.Must(t, o.choose(nil, nil, "", &said))
 	there := slices.ContainsFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
 	if there || !strings.Contains(o.leftOut, "REDISSON IS LEFT OUT") || !strings.Contains(said.String(), o.leftOut) {
-		t.Errorf("without -redisson: takes part %t, says %q and %q", there, o.leftOut, said.String())
+		t.Errorf("without --redisson: takes part %t, says %q and %q", there, o.leftOut, said.String())
 	}
 	if len(contenders) == len(o.contenders) {
 		t.Error("the list of all contenders has lost one")
 	}
-	_, err = parse([]string{"-contender", redissonName, "-redisson", t.TempDir()}, &said)
+	err := o.choose(nil, []string{redissonName}, t.TempDir(), &said)
 	if err == nil || !strings.Contains(err.Error(), "apt-get install") && !strings.Contains(err.Error(), "mvn -f") {
 		t.Errorf("asked for by name: %v, want what is missing and how to get it", err)
 	}

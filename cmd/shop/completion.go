@@ -12,9 +12,10 @@ import (
 
 // newCompletion prints the script by which a shell completes our command lines.
 func newCompletion(lang string) *cobra.Command {
-	return cli.NewCompletion("shop", lang, text.Of(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The
+	long := text.Of(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The
 examples load it for the current session; for all sessions put the line into the shell's start-up file. In bash it needs
-the package bash-completion.`).In(lang))
+the package bash-completion.`)
+	return cli.NewCompletion("shop", lang, long.In(lang))
 }
 
 // completions has the values of a flag by its name, for every command that has the flag.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"lastitem/contract/api"
@@ -183,6 +186,54 @@ func TestRTT(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The servers of --durable are what it says, and a plan that goes to one replica is answered by one; the CPU time of
+// the parts is known.
+func TestDurable(t *testing.T) {
+	testenv.Slow(t, "starts real servers twice, and loads them")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis, stack.MySQL, stack.Nginx)
+	o := stack.Options{Only: []string{stack.Redis, stack.MySQL}}
+	said := durable(&o)
+	running := startStack(t, o)
+	db, err := sql.Open("mysql", running.SQL.URL)
+	testkit.Must(t, err)
+	testkit.Closes(t, db)
+	redisOptions, err := redis.ParseURL(running.Redis.URL)
+	testkit.Must(t, err)
+	rdb := redis.NewClient(redisOptions)
+	testkit.Closes(t, rdb)
+	for server, settings := range said {
+		for setting := range strings.SplitSeq(strings.TrimPrefix(settings, ": "), ", ") {
+			name, want, _ := strings.Cut(setting, "=")
+			got := ""
+			if server == stack.Redis {
+				values, err := rdb.ConfigGet(t.Context(), name).Result()
+				testkit.Must(t, err)
+				got = values[name]
+			} else {
+				testkit.Must(t, db.QueryRowContext(t.Context(), "SELECT @@"+name).Scan(&got))
+			}
+			testkit.Is(t, got, want, "%s of %s", name, server)
+		}
+	}
+	out, code := runShop(t, program(t), "loadtest", "--durable", "--plan", "costs", "--mode",
+		"noop,sql-atomic,reserve-unit", "--repeat", "1", "--duration", "300ms", "-o", "json", "-q")
+	var c compare.Comparison
+	if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Results) != 9 {
+		t.Fatalf("exit %d, %v, %d results, want those of three modes under three plans\n%s", code, err, len(c.Results), out)
+	}
+	for _, r := range c.Results {
+		stored := r.CPU["stores"] > 0 || r.Mode == "noop"
+		if served := len(r.Served); r.CPU["replicas"] <= 0 || !stored || r.Plan.Direct != (served == 1) || served == 0 {
+			t.Errorf("%s, %s: CPU time %v, served by %v; want it known, and one replica only if the plan says so", r.Mode,
+				r.Plan.Name, r.CPU, r.Served)
+		}
+	}
+	if !strings.HasSuffix(c.Environment.Servers["sql"], said["sql"]) {
+		t.Errorf("the result names its servers %v", c.Environment.Servers)
 	}
 }
 

@@ -16,13 +16,13 @@ const (
 )
 
 // exits is the table of exit codes.
-var exits = []cli.Exit{
-	{Code: cli.ExitOK, Means: text.Of("all is as it must be")},
-	{Code: cli.ExitFailed, Means: text.Of("an error; or a claim, a product or a service is not as it must be")},
-	{Code: cli.ExitUsage, Means: text.Of("the command line or a setting is wrong")},
-	{Code: exitInconclusive, Means: text.Of("nothing can be said: data is missing, or nothing could have failed (vacuous)")},
-	{Code: exitThreshold, Means: text.Of("a --threshold was crossed")},
-	{Code: cli.ExitInterrupted, Means: text.Of("interrupted; the result so far has been printed")},
+var exits = cli.Exits{
+	{cli.ExitOK, text.Of("all is as it must be")},
+	{cli.ExitFailed, text.Of("an error; or a claim, a product or a service is not as it must be")},
+	{cli.ExitUsage, text.Of("the command line or a setting is wrong")},
+	{exitInconclusive, text.Of("nothing can be said: data is missing, or nothing could have failed (vacuous)")},
+	{exitThreshold, text.Of("a --threshold was crossed")},
+	{cli.ExitInterrupted, text.Of("interrupted; the result so far has been printed")},
 }
 
 // finish prints the error of a command and returns the exit code.

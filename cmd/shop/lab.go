@@ -143,7 +143,8 @@ func asClaimed(res *faultlab.Result) error {
 			len(wrong), len(res.Cells), strings.Join(wrong, "\n  "))
 	}
 	if undecided := res.Undecided(); len(undecided) > 0 {
-		return cli.Ended(exitInconclusive, text.Of("of %[2]d [cell|cells], %[1]d could not be decided on this machine:\n  %[3]s"),
+		return cli.Ended(exitInconclusive, text.Of("of %[2]d [cell|cells], %[1]d could not be decided on this "+
+			"machine:\n  %[3]s"),
 			len(undecided), len(res.Cells), strings.Join(undecided, "\n  "))
 	}
 	return nil

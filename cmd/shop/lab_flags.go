@@ -178,7 +178,8 @@ func (f *labFlags) checkSchedules() error {
 func (f *labFlags) exclude(serving bool) error {
 	switch {
 	case f.output.Gives(cli.HTML) && (f.random.random || f.replay != "" || f.tell != ""):
-		return cli.Usage(text.Of("a page tells the outcomes of cells: --html and -o html exclude --random, --replay and --tell"))
+		return cli.Usage(text.Of("a page tells the outcomes of cells: --html and -o html exclude --random, --replay " +
+			"and --tell"))
 	case f.replay != "" && serving:
 		return cli.Usage(text.Of("--replay and --serve exclude each other: the file of --replay describes the service"))
 	}

@@ -128,7 +128,8 @@ func unbroken(res *faultlab.Result, allowed []string) error {
 	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {
 	case n > 0:
-		return cli.Ended(cli.ExitFailed, text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service"), n, len(res.Cells))
+		return cli.Ended(cli.ExitFailed, text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service"), n,
+			len(res.Cells))
 	case res.Judged == 0:
 		return cli.Ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), res.Schedules)
 	case !res.Proved():

@@ -156,8 +156,8 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
 	} else {
 		if missing := told.Serve.Complete(f.serve.f.Env, f.serve.f.Headers, os.LookupEnv); missing != nil {
-			return cli.Usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these flags or "+
-				"variables: %s"), f.replay, strings.Join(missing, ", "))
+			return cli.Usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these "+
+				"flags or variables: %s"), f.replay, strings.Join(missing, ", "))
 		}
 		if o.Serve, err = equip(told.Serve); err != nil {
 			return err

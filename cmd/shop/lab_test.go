@@ -320,7 +320,8 @@ func TestLabExitCodes(t *testing.T) {
 		res         faultlab.Result
 		ours, serve int
 	}{
-		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, cli.ExitOK, cli.ExitOK},
+		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, cli.ExitOK,
+			cli.ExitOK},
 		"a letter": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}},
 			cli.ExitFailed, cli.ExitFailed},
 		"untested": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."},

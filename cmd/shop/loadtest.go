@@ -30,8 +30,10 @@ import (
 // loadtestFlags are the flags of 'shop loadtest'.
 type loadtestFlags struct {
 	url, token, mode string
+	replica          string // the first one's address, on a private stack
 	replicas         int
 	rtt              time.Duration
+	durable          bool
 	plan             planFlags
 	thresholds       []string
 
@@ -53,8 +55,8 @@ func newLoadtest(lang string) *cobra.Command {
 		Long: text.Of(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's
 ledger whether the stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
-With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each
-replica and each server delays every message by half the round trip.
+With --rtt or --durable the load goes to a private stack instead, started for this run as by 'shop demo'. With --rtt a
+proxy between each replica and each server delays every message by half the round trip.
 
 A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an
 open loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from
@@ -97,6 +99,8 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	cli.Section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
 	cli.Section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
+	cmd.MarkFlagsMutuallyExclusive("durable", "url")
+	cmd.MarkFlagsMutuallyExclusive("durable", "request")
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
@@ -109,7 +113,7 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	if err := checkRTT(f.plan.set, f.rtt, "url", "request"); err != nil {
 		return err
 	}
-	if f.rtt > 0 {
+	if f.rtt > 0 || f.durable {
 		return f.onOwnStack(cmd, thresholds)
 	}
 	what, err := f.comparing(cmd.Context())
@@ -133,7 +137,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 	if err := alone(f.plan.set, "request"); err != nil {
 		return what, err
 	}
-	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
+	s := service{url: f.url, replica: f.replica, token: f.token, replicas: f.replicas, lang: f.lang}
 	err = s.fill(ctx, &what, f.mode)
 	return what, err
 }
@@ -182,16 +186,26 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 // service is a running lastitem, as the commands that put load on it know it.
 type service struct {
 	url, token, lang string
+	replica          string // the address of one replica, for plans that go there; "" = not known
 	replicas         int
 }
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
 func (s service) fill(ctx context.Context, what *compare.Comparing, pattern string) error {
-	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
+	control, err := s.control(s.url, s.replicas)
 	if err != nil {
 		return cli.Misuse(err)
 	}
-	control.Replicas, control.Lang, what.Lang = s.replicas, s.lang, s.lang
+	one := control
+	if slices.ContainsFunc(what.Plans, func(p plan.Plan) bool { return p.Direct }) {
+		if s.replica == "" {
+			return cli.Usage(text.Of("this plan sends to one replica: it needs a private stack, as --durable or --rtt start"))
+		}
+		if one, err = s.control(s.replica, 1); err != nil {
+			return err
+		}
+	}
+	what.Lang = s.lang
 	all, err := control.Modes(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -205,9 +219,32 @@ func (s service) fill(ctx context.Context, what *compare.Comparing, pattern stri
 	what.Fits = plan.Fits
 	what.Run = func(ctx context.Context, m api.Mode, p plan.Plan, progress func(loadtest.Progress)) (loadtest.Result,
 		error) {
+		if p.Direct {
+			return loadtest.Run(ctx, one, m, p, progress)
+		}
 		return loadtest.Run(ctx, control, m, p, progress)
 	}
 	return nil
+}
+
+// control returns the control of so many replicas at an address.
+func (s service) control(address string, replicas int) (*loadtest.Control, error) {
+	control, err := loadtest.NewControl(address, cmp.Or(s.token, adminToken()))
+	if err == nil {
+		control.Replicas, control.Lang = replicas, s.lang
+	}
+	return control, err
+}
+
+// durable makes servers durable, and says after their kinds by what: real ones, of which SQL has an order on the disk
+// before it acknowledges it, and Redis within a second. Redis does not rewrite its file meanwhile, which would slow
+// down the mode whose turn it is.
+func durable(o *stack.Options) (said map[string]string) {
+	o.Backend = stack.Local
+	o.RedisConf = []string{"appendonly yes", "appendfsync everysec", "auto-aof-rewrite-percentage 0"}
+	o.SQLConf = []string{"--innodb-buffer-pool-size=256M", "--log-bin=bin", "--server-id=1", "--sync-binlog=1"}
+	return map[string]string{stack.Redis: ": appendonly=yes, appendfsync=everysec",
+		"sql": ": innodb_flush_log_at_trx_commit=1, log_bin=1, sync_binlog=1"} // the first is so by default
 }
 
 // onOwnStack starts a private stack and runs the load test on it.
@@ -233,14 +270,22 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []compare.Thre
 		Advice: adviser(f.lang, "demo", stack.Auto, true),
 		RTT:    f.rtt,
 	}
+	var by map[string]string
+	if f.durable {
+		by, o.Advice = durable(&o), adviser(f.lang, "demo", stack.Local, false)
+	}
 	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *stack.Stack) error {
-		f.url, f.token = running.URL, running.Token
+		f.url, f.token, f.replica = running.URL, running.Token, running.Replicas[0].URL
 		what, err := f.comparing(ctx)
 		if err != nil {
 			return err
 		}
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
 		what.Instead = running.Instead()
+		what.PIDs = func(m api.Mode) map[string][]int { return running.PIDs(m.Needs) }
+		for name, said := range by {
+			what.Servers[name] += said
+		}
 		return f.compare(ctx, cmd, what, thresholds)
 	})
 }

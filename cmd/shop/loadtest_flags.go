@@ -115,6 +115,10 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 	}.Add(set, f.lang)
 	addRTT(set, f.lang, &f.rtt)
 	set.Lookup("rtt").Usage += text.Of("; starts a private stack of --replicas replicas, or 3").In(f.lang)
+	cli.Flags{
+		{"durable", &f.durable, nil, text.Of("start a private stack on real servers that keep every order: Redis appends " +
+			"to a file that it syncs every second, SQL syncs its logs at each commit")},
+	}.Add(set, f.lang)
 }
 
 // addOutput declares what is reported, and how.

@@ -93,8 +93,8 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"contradicted", []string{"--mode", "proud,lua-lock"}, cli.ExitFailed, "contradicted: proud claims exact"},
 		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, cli.ExitOK, "skipped: mutex-in-tx: needs mysql"},
 		{"in Chinese", []string{"--mode", "lua-lock", "--lang", "zh"}, cli.ExitOK, "吞吐量"},
-		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, cli.ExitOK,
-			""},
+		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"},
+			cli.ExitOK, ""},
 		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold,
 			"threshold crossed: unsafe: oversold==0"},
 		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive,
@@ -234,8 +234,8 @@ func TestLoadtestForeign(t *testing.T) {
 		sent bool
 	}{
 		{"nothing to sell", slices.Concat(bodies, header, read), cli.ExitUsage, "the stock of product 101 is 0", false},
-		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), cli.ExitUsage, "404 page not found",
-			false},
+		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), cli.ExitUsage,
+			"404 page not found", false},
 		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), cli.ExitOK,
 			"seen: EXACT 2/2", true},
 		{"every 200 is sold", slices.Concat(header, reset, read), cli.ExitFailed, "--ok-body and", true},
@@ -244,7 +244,8 @@ func TestLoadtestForeign(t *testing.T) {
 			cli.ExitUsage, "no /data/none", false},
 		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), cli.ExitUsage,
 			"--plan reserve", false},
-		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), cli.ExitUsage, "--sql", false},
+		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), cli.ExitUsage, "--sql",
+			false},
 	} {
 		stock, sent = 0, 0
 		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests",

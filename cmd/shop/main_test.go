@@ -122,6 +122,8 @@ func TestUsage(t *testing.T) {
 		"up --rtt 1ms --redis redis://localhost:1":                  "leave out --redis",
 		"loadtest --rtt 1ms --mode unsafe --url http://localhost:1": "leave out --url",
 		"loadtest --rtt 1ms --request POST/buy":                     "leave out --request",
+		"loadtest --durable --mode unsafe --url http://localhost:1": "these flags exclude each other: --durable --url\n",
+		"loadtest --plan costs --mode unsafe":                       "sends to one replica: it needs a private stack",
 		"loadtest --rtt 1ms --mode zz*":                             `unknown mode "zz*"`,
 		"loadtest --rtt 1ms --mode unsafe --replicas 1000":          "each is a process",
 		"loadtest --mode x --html -":                                "-o html",
@@ -327,7 +329,7 @@ func TestExitHelp(t *testing.T) {
 	named := regexp.MustCompile(`exits? (?:with|code) (\d+)`)
 	for _, cmd := range newRoot("en").Commands() {
 		_, out, _ := commandLine(t.Context(), newRoot("en"), cmd.Name(), "--help")
-		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+cli.ExitHelp(exits, "en")) {
+		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exits.Help("en")) {
 			t.Errorf("shop %s --help does not list the exit codes:\n%s", cmd.Name(), out)
 		}
 		for _, m := range named.FindAllStringSubmatch(cmd.Long, -1) {

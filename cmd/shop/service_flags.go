@@ -41,15 +41,15 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"declined-body", &f.Declined.Body, nil, text.Of("the same for a busy answer")},
 		{"order-id", &f.OrderID, nil, text.Of("JSON pointer of the order's id in the answer (default: order_id or " +
 			"orderId)")},
-		{"setup-sql", (*cli.Repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with several; " +
-			"run once")},
+		{"setup-sql", (*cli.Repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with " +
+			"several; run once")},
 		{"reset-sql", (*cli.Repeated)(&f.ResetSQL), nil, text.Of("SQL statement run before every schedule or run: sets the " +
 			"stock of " +
 			"{{product}} to {{stock}}, or deletes its orders")},
-		{"reset-redis", (*cli.Repeated)(&f.ResetRedis), nil, text.Of("Redis command run for the same purpose; the lab empties " +
-			"Redis first")},
-		{"reset-url", (*cli.Repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD PATH " +
-			"[BODY]")},
+		{"reset-redis", (*cli.Repeated)(&f.ResetRedis), nil, text.Of("Redis command run for the same purpose; the lab " +
+			"empties Redis first")},
+		{"reset-url", (*cli.Repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD " +
+			"PATH [BODY]")},
 		{"stock-sql", &f.Stock.SQL, nil, text.Of("query that returns the remaining stock of {{product}}")},
 		{"stock-redis", &f.Stock.Redis, nil, text.Of("Redis command that returns the remaining stock")},
 		{"stock-url", &f.Stock.URL, nil, text.Of("path of your service (in a load test also an URL) that returns the " +

@@ -78,8 +78,8 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	}
 	for _, name := range others {
 		if set.Changed(name) {
-			return cli.Usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round "+
-				"trip of its own"), name)
+			return cli.Usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a "+
+				"round trip of its own"), name)
 		}
 	}
 	if rtt <= 0 || rtt > maxRTT {

@@ -217,8 +217,8 @@ func TestUpNoRestart(t *testing.T) {
 	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != cli.ExitFailed ||
 		!strings.Contains(said, "replica 2 has died: signal: killed") ||
 		strings.Contains(said, "starting it again") {
-		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, cli.ExitFailed,
-			said)
+		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err,
+			cli.ExitFailed, said)
 	}
 	wantGone(t, s)
 }

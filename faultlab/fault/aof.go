@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -27,7 +27,7 @@ var AOFLost = Fault{
 	Happens: func(m api.Mode, store api.Store) bool {
 		return slices.Contains(m.Needs, stack.Redis) && (lockInRedis(m) || store == api.Redis)
 	},
-	Lane: rig.Equipment{Own: stack.Redis, Conf: "appendonly yes;appendfsync everysec"},
+	Lane: gear.Equipment{Own: stack.Redis, Conf: "appendonly yes;appendfsync everysec"},
 	Strike: func(ctx context.Context, p *Play) error {
 		p.Outlive += recovery
 		synced, err := p.Lane.Own.Logged(ctx, stack.Redis)

@@ -9,6 +9,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -23,7 +24,7 @@ const nodes = "redlock 1,redlock 2,redlock 3,redlock 4,redlock 5"
 const clockJump = time.Hour
 
 // clocked gives a lane lock servers of its own whose clocks can be set.
-var clocked = rig.Equipment{Own: stack.Redis + "," + nodes, Clock: true}
+var clocked = gear.Equipment{Own: stack.Redis + "," + nodes, Clock: true}
 
 // ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a
 // clock that was slow. Redis computes the expiry of a key from its wall clock, so the lock expires while its holder
@@ -50,7 +51,7 @@ var ClockJump = Fault{
 			p.Lane.A.Lose(unreachable...)
 		}
 		return p.upset(ctx, jumped(p, clockJump), func(ctx context.Context) error {
-			return p.Lane.Own.Jump(ctx, clockJump, clocksOf(p)...)
+			return p.Lane.Clocks.Jump(ctx, clockJump, clocksOf(p)...)
 		})
 	},
 }

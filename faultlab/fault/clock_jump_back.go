@@ -7,6 +7,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/stack/wire"
@@ -36,10 +37,10 @@ var ClockJumpBack = Fault{
 	Happens: expiresInRedis,
 	// Stock that a dead holder has taken without an order is the subject of the fault crash.
 	Ignore: "L",
-	Lane:   rig.Equipment{Expiry: true, Own: clocked.Own, Clock: true},
+	Lane:   gear.Equipment{Expiry: true, Own: clocked.Own, Clock: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		p.Note(p.Lane.A, rig.Struck, jumped(p, -clockJump))
-		if err := p.Lane.Own.Jump(ctx, -clockJump, clocksOf(p)...); err != nil {
+		if err := p.Lane.Clocks.Jump(ctx, -clockJump, clocksOf(p)...); err != nil {
 			return err
 		}
 		if p.Variant == holderLives {

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -24,11 +25,11 @@ var ClockJumpDatabase = Fault{
 	Variants: func(api.Mode) []string { return []string{forward, back} },
 	Skip:     func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens:  writesSQL,
-	Lane:     rig.Equipment{SQL: ownSQL.SQL, Clock: true},
+	Lane:     gear.Equipment{SQL: ownSQL.SQL, Clock: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		by := map[string]time.Duration{forward: clockJump, back: -clockJump}[p.Variant]
 		return p.upset(ctx, "the database's clock jumps an hour "+p.Variant, func(ctx context.Context) error {
-			return p.Lane.Own.Jump(ctx, by, rig.Database)
+			return p.Lane.Clocks.Jump(ctx, by, gear.Database)
 		})
 	},
 }

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -18,7 +19,7 @@ var ConnectionKilled = Fault{
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
-		p.Note(p.Lane.A, rig.SessionEnded, rig.Database)
+		p.Note(p.Lane.A, rig.SessionEnded, gear.Database)
 		if err := p.Lane.SQL.KillSession(ctx, held.From()); err != nil {
 			return err
 		}
@@ -28,7 +29,7 @@ var ConnectionKilled = Fault{
 }
 
 // inSQL says whether a position is an SQL statement.
-func inSQL(at rig.Position) bool { return at.Server == rig.Database }
+func inSQL(at rig.Position) bool { return at.Server == gear.Database }
 
 // writesSQL says whether the stock is in the database. It is Happens of the hazards of the database.
 func writesSQL(_ api.Mode, store api.Store) bool { return store == api.SQL }

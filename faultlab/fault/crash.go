@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -15,7 +16,7 @@ var Crash = Fault{
 	Title:    text.Of("kill -9 of the holder before each of its commands"),
 	Cuts:     []rig.Cut{rig.Command},
 	Forcible: true,
-	Lane:     rig.Equipment{Expiry: true},
+	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if err := p.kill(ctx, held); err != nil {
 			return err

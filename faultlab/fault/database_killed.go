@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -56,4 +57,4 @@ func killDatabase(ctx context.Context, p *Play) error {
 }
 
 // ownSQL gives each lane a durable database of its own, in which a wait for a row lock ends after one second.
-var ownSQL = rig.Equipment{SQL: "--innodb-lock-wait-timeout=1"}
+var ownSQL = gear.Equipment{SQL: "--innodb-lock-wait-timeout=1"}

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -40,7 +41,7 @@ var DeadlockVictim = Fault{
 		}
 		p.Note(p.Lane.A, rig.RowsLocked, p.Variant)
 		p.pass(p.Lane.A, held)
-		struck := p.AwaitFailure(ctx, p.Lane.A, a, rig.Deadlock)
+		struck := p.AwaitFailure(ctx, p.Lane.A, a, gear.Deadlock)
 		return p.refused(ctx, rows, a, key, struck)
 	},
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -19,7 +19,7 @@ var Eviction = Fault{
 	// The modes left out have no key with a TTL: they have no lock, the lock of setnx has none, and the shop purges the
 	// answers of redis-lua itself.
 	Happens: func(m api.Mode, s api.Store) bool { return lockInRedis(m) && leased(m, s) && m.Name != "setnx" },
-	Lane:    rig.Equipment{Own: lockServers},
+	Lane:    gear.Equipment{Own: lockServers},
 	Strike:  func(ctx context.Context, p *Play) error { return evict(ctx, p, "volatile-lru") },
 }
 
@@ -30,7 +30,7 @@ var EvictionAll = Fault{
 		"SQL"),
 	Cuts:     bothCuts,
 	Happens:  func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
-	Lane:     rig.Equipment{Own: lockServers},
+	Lane:     gear.Equipment{Own: lockServers},
 	Variants: counters,
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := setCounter(ctx, p); err != nil {
@@ -66,7 +66,7 @@ func outOfMemory(ctx context.Context, p *Play, policy string) error {
 	}
 	after, err := p.Lane.Own.Evicted(ctx, stack.Redis)
 	if err == nil && after == before {
-		err = rig.ErrNothing
+		err = gear.ErrNothing
 	}
 	return err
 }

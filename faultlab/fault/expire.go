@@ -14,7 +14,7 @@ func (p *Play) expire(ctx context.Context) error {
 	if !p.Forced {
 		return nil
 	}
-	n, err := p.Lane.Expire(ctx, services(p.Mode)...)
+	n, err := p.Lane.Expire(ctx, p.Lane.A.Wires, services(p.Mode)...)
 	if err == nil {
 		p.Note(p.Lane.A, rig.Struck, fmt.Sprintf("the locks expire at once (keys and sessions: %d)", n))
 	}

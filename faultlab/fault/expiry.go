@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
@@ -51,14 +52,14 @@ var Expiry = Fault{
 		}
 		return about
 	},
-	Lane: rig.Equipment{Sweep: true},
+	Lane: gear.Equipment{Sweep: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		about := p.About()
-		h, err := p.ReserveFirst(ctx, rig.Short)
+		h, err := p.Reservations.First(ctx, rig.Short)
 		if err != nil {
 			return err
 		}
-		a, held, err := p.ReservationAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
+		a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, about.Kind, h)
 		if err == nil && kills(p.Variant) {
 			err = p.kill(ctx, held)
 		}
@@ -69,7 +70,7 @@ var Expiry = Fault{
 			return err
 		}
 		p.Note(p.Lane.C, rig.Struck, "the deadline has passed, a sweep begins")
-		sweep, err := p.Sweep(ctx, p.Lane.C, p.B)
+		sweep, err := p.Reservations.Sweep(ctx, p.Lane.C, p.B)
 		if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ var Expiry = Fault{
 			if err := p.passTo(ctx, a, held); err != nil {
 				return err
 			}
-			if err := p.FollowSweep(ctx, p.Lane.C, p.B, sweep); err != nil {
+			if err := p.Reservations.FollowSweep(ctx, p.Lane.C, p.B, sweep); err != nil {
 				return err
 			}
 			last, held = p.Lane.C, sweep
@@ -88,7 +89,7 @@ var Expiry = Fault{
 				return err
 			}
 		}
-		b := p.AskReservation(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
+		b := p.Reservations.Ask(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 		p.Settle(ctx, p.Lane.B, b)
 		paid := p.pay(b)
 		if paid != nil {
@@ -114,14 +115,14 @@ func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) 
 	if err := a.Wait(ctx); err != nil {
 		return err
 	}
-	return p.AskReservationAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
+	return p.Reservations.AskAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
 }
 
 // passTo lets A go on to its end, or to where it has to wait.
 func (p *Play) passTo(ctx context.Context, a *rig.Pending, held *wire.Hold) error {
 	p.pass(p.Lane.A, held)
 	if a == nil {
-		return p.FollowSweep(ctx, p.Lane.A, nil, nil)
+		return p.Reservations.FollowSweep(ctx, p.Lane.A, nil, nil)
 	}
 	p.Settle(ctx, p.Lane.A, a)
 	return nil
@@ -132,7 +133,7 @@ func (p *Play) pay(b *rig.Pending) *rig.Pending {
 	select {
 	case <-b.Done():
 		if b.Op().Outcome == judge.OK {
-			return p.AskReservation(p.Lane.B, judge.Confirm, b.Made(), 0)
+			return p.Reservations.Ask(p.Lane.B, judge.Confirm, b.Made(), 0)
 		}
 	default:
 	}
@@ -145,11 +146,11 @@ func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
 		return err
 	}
 	if p.Lane.Sweeps() {
-		if err := p.SweepAll(ctx); err != nil {
+		if err := p.Reservations.SweepAll(ctx); err != nil {
 			return err
 		}
 	}
-	b := p.AskReservation(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
+	b := p.Reservations.Ask(p.Lane.B, judge.Reserve, rig.Reservation{}, rig.Long)
 	if err := b.Wait(ctx); err != nil {
 		return err
 	}

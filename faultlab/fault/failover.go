@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -38,7 +39,7 @@ var Failover = Fault{
 		return variant == nodeForgets && slices.Contains(unreachable, at.Server)
 	},
 	AtEnd: true,
-	Lane:  rig.Equipment{Pair: stack.Redis},
+	Lane:  gear.Equipment{Pair: stack.Redis},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := prepareFailover(ctx, p); err != nil {
 			return err

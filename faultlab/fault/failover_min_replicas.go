@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -29,7 +30,7 @@ var FailoverMinReplicas = Fault{
 	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
-	Lane:     rig.Equipment{Pair: stack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
+	Lane:     gear.Equipment{Pair: stack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant == inTheWindow {
 			return failoverInWindow(ctx, p)

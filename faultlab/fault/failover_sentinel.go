@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -24,7 +25,7 @@ var FailoverSentinel = Fault{
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
-	Lane:     rig.Equipment{Pair: stack.Redis, Sentinel: true},
+	Lane:     gear.Equipment{Pair: stack.Redis, Sentinel: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		await, err := p.Lane.Pair.AwaitSwitch(ctx)
 		if err != nil {
@@ -37,9 +38,9 @@ var FailoverSentinel = Fault{
 		if err != nil {
 			return err
 		}
-		followers := []*rig.Actor{p.Lane.B, p.Lane.C}
+		followers := []*gear.Wires{p.Lane.B.Wires, p.Lane.C.Wires}
 		if p.Variant != splitBrain {
-			followers = append(followers, p.Lane.A)
+			followers = append(followers, p.Lane.A.Wires)
 			if err := killMaster(ctx, p); err != nil {
 				return err
 			}

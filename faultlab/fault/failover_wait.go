@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -24,7 +25,7 @@ var FailoverWait = Fault{
 	Skip:    func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
 	AtEnd:   true,
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(onEngine, m.Name) },
-	Lane:    rig.Equipment{Pair: stack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
+	Lane:    gear.Equipment{Pair: stack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.cutReplication(ctx, map[string]int{nothingReplicated: 2, laggingReplica: 1}[p.Variant]); err != nil {
 			return err

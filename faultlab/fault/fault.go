@@ -9,6 +9,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -44,7 +45,7 @@ type Fault struct {
 	// from its client.
 	AtEnd bool
 	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
-	Lane rig.Equipment
+	Lane gear.Equipment
 	// Happens says whether the fault can happen to a mode. It is set for the hazards of Beyond, about which the modes make
 	// no claims; nil = the mode's claims say whether it can.
 	Happens func(m api.Mode, store api.Store) bool

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -18,7 +19,7 @@ var LateLock = Fault{
 	Ignore: "OLDA", // late-write covers these
 	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is
 	// stuck.
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Happens: always,
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		p.Note(p.Lane.A, rig.Broken, "")

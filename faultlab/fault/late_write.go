@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
@@ -30,19 +31,19 @@ var LateWrite = Fault{
 	Asks:     asksCancel,
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",
-	Lane:   rig.Equipment{Expiry: true},
+	Lane:   gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant == cancelledTwice {
-			h, err := p.Reserve(ctx, p.Lane.B, rig.Long)
+			h, err := p.Reservations.Reserve(ctx, p.Lane.B, rig.Long)
 			if err != nil {
 				return err
 			}
-			a, held, err := p.ReservationAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
+			a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 			if err != nil {
 				return err
 			}
 			p.desert(ctx, a, held)
-			b := p.AskReservation(p.Lane.B, judge.Cancel, h, 0)
+			b := p.Reservations.Ask(p.Lane.B, judge.Cancel, h, 0)
 			p.Settle(ctx, p.Lane.B, b)
 			if err := p.arrive(ctx, held); err != nil {
 				return err

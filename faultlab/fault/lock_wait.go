@@ -7,6 +7,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 )
@@ -34,13 +35,13 @@ var LockWaitTimeout = Fault{
 		}
 		p.Note(p.Lane.A, rig.RowsLocked, p.Variant)
 		p.pass(p.Lane.A, held)
-		struck := p.AwaitFailure(ctx, p.Lane.A, a, rig.LockWaitTimeout)
+		struck := p.AwaitFailure(ctx, p.Lane.A, a, gear.LockWaitTimeout)
 		return p.refused(ctx, rows, a, key, struck)
 	},
 }
 
 // tables are the variants of hazards that lock rows: the name of the table.
-func tables(api.Mode) []string { return rig.Tables }
+func tables(api.Mode) []string { return gear.Tables }
 
 // aboutAnother says whether a position is not a statement on the variant's table.
 func aboutAnother(table string, at rig.Position) bool {
@@ -48,7 +49,7 @@ func aboutAnother(table string, at rig.Position) bool {
 }
 
 // refused ends a schedule in which a row lock of the lab made a statement of the victim fail.
-func (p *Play) refused(ctx context.Context, rows *rig.Rows, a *rig.Pending, key string, struck error) error {
+func (p *Play) refused(ctx context.Context, rows *gear.Rows, a *rig.Pending, key string, struck error) error {
 	rows.Unlock()
 	p.Note(p.Lane.A, rig.RowsFree, "")
 	if err := errors.Join(struck, a.Wait(ctx)); err != nil {

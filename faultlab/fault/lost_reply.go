@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -15,7 +16,7 @@ var LostReply = Fault{
 	Title:   text.Of("a server executes a command, and the connection breaks before the answer arrives"),
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Strike:  func(ctx context.Context, p *Play) error { return lostReply(ctx, p, true) },
 }
 
@@ -27,7 +28,7 @@ var LostReplySilence = Fault{
 		"until the client's deadline"),
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
-	Lane:    rig.Equipment{Expiry: true, Settings: shortPatience},
+	Lane:    gear.Equipment{Expiry: true, Settings: shortPatience},
 	Strike:  func(ctx context.Context, p *Play) error { return lostReply(ctx, p, false) },
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 )
@@ -26,7 +27,7 @@ var LostReplyRepeated = Fault{
 	Skip:    func(variant string, at rig.Position) bool { return variant == noKey && at.Pattern != "COMMIT" },
 	AtEnd:   true, // the answer to the client is lost
 	Happens: always,
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		key := p.keyOf()
 		a, err := p.unanswered(ctx, key)
@@ -34,7 +35,7 @@ var LostReplyRepeated = Fault{
 			return err
 		}
 		if a.Op().Outcome == judge.OK {
-			return rig.ErrNothing // the client has nothing to repeat
+			return gear.ErrNothing // the client has nothing to repeat
 		}
 		if err := p.insist(ctx, key); err != nil {
 			return err

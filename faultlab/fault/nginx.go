@@ -9,6 +9,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
@@ -33,7 +34,7 @@ var NginxRetry = Fault{
 	Variants: behindNginx,
 	AtEnd:    true,
 	Happens:  always,
-	Lane:     rig.Equipment{Expiry: true, Nginx: rig.Resends},
+	Lane:     gear.Equipment{Expiry: true, Nginx: gear.Resends},
 	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, true) },
 }
 
@@ -48,7 +49,7 @@ var NginxOnce = Fault{
 	Variants: behindNginx,
 	AtEnd:    true,
 	Happens:  always,
-	Lane:     rig.Equipment{Expiry: true, Nginx: rig.SendsOnce},
+	Lane:     gear.Equipment{Expiry: true, Nginx: gear.SendsOnce},
 	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, false) },
 }
 
@@ -67,7 +68,7 @@ func behindNginx(m api.Mode) []string {
 func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua", "queue"}, m.Name) }
 
 // lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
-const lockWait = rig.ReadTimeout / 2
+const lockWait = gear.ReadTimeout / 2
 
 // strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then
 // send the request to B.

@@ -9,6 +9,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -20,7 +21,7 @@ var Partition = Fault{
 	Title:   text.Of("the holder is cut off from the lock server for longer than the TTL, and can still reach the stock"),
 	Cuts:    bothCuts,
 	Happens: lockApart,
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		return partition(ctx, p, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
 			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
@@ -37,7 +38,7 @@ var ShortPartition = Fault{
 	Title:   text.Of("the holder is cut off from the lock server for less than the TTL, and can still reach the stock"),
 	Cuts:    bothCuts,
 	Happens: lockApart,
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		return partition(ctx, p, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
 			cut := time.Now()

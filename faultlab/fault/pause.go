@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -17,7 +18,7 @@ var Pause = Fault{
 	Variants: enoughAndLast,
 	Pairs:    true,
 	Forcible: true,
-	Lane:     rig.Equipment{Expiry: true},
+	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if err := p.Lane.A.Pause(ctx); err != nil {
 			return err

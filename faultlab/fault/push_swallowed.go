@@ -9,6 +9,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -23,11 +24,14 @@ var PushSwallowed = Fault{
 	Skip:    func(_ string, at rig.Position) bool { return at.Server != stack.Redis || !releases(at) },
 	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },
 	// The TTL is so long that no lock expires and wakes the waiter.
-	Lane: rig.Equipment{Own: lockServers},
+	Lane: gear.Equipment{Own: lockServers},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		b := p.AskWithin(p.Lane.B, p.NewKey(), wakeWithin)
 		p.Settle(ctx, p.Lane.B, b)
-		message := p.Lane.B.HoldMessage(stack.Redis)
+		message, err := p.Lane.B.HoldMessage(stack.Redis)
+		if err != nil {
+			return err
+		}
 		p.pass(p.Lane.A, held)
 		select {
 		case <-message.Reached():

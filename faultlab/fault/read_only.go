@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -15,7 +16,7 @@ var ReadOnly = Fault{
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
-	Lane:    rig.Equipment{SQL: ownSQL.SQL, Plain: true},
+	Lane:    gear.Equipment{SQL: ownSQL.SQL, Plain: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		key := p.NewKey()
 		a, held, err := p.victim(ctx, key)
@@ -37,8 +38,8 @@ var ReadOnly = Fault{
 		if err := p.Lane.SQL.SetReadOnly(ctx, false); err != nil {
 			return err
 		}
-		if !p.Failed(p.Lane.A, rig.ReadOnlyError) && !p.Failed(p.Lane.B, rig.ReadOnlyError) {
-			return rig.ErrNothing
+		if !p.Failed(p.Lane.A, gear.ReadOnlyError) && !p.Failed(p.Lane.B, gear.ReadOnlyError) {
+			return gear.ErrNothing
 		}
 		return p.repeated(ctx, a, key)
 	},

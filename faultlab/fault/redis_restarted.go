@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -19,7 +19,7 @@ var RedisRestarted = Fault{
 	Variants: counters,
 	// With the stock in Redis nothing could be judged: initial stock, orders and remaining stock are lost together.
 	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
-	Lane:    rig.Equipment{Own: lockServers},
+	Lane:    gear.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := setCounter(ctx, p); err != nil {
 			return err
@@ -54,9 +54,9 @@ func counters(m api.Mode) []string {
 func setCounter(ctx context.Context, p *Play) error {
 	switch p.Variant {
 	case firstToken:
-		return p.Lane.SQL.SetFence(ctx, 0)
+		return p.Lane.SetFence(ctx, 0)
 	case highCounter:
-		return p.Lane.SQL.SetFence(ctx, highest)
+		return p.Lane.SetFence(ctx, highest)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -21,7 +21,7 @@ var RedlockPromoted = Fault{
 	Skip:     skipUnreachable,
 	AtEnd:    true,
 	Happens:  needs(stack.Redlock),
-	Lane:     rig.Equipment{Pair: forgetful},
+	Lane:     gear.Equipment{Pair: forgetful},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant != allGranted {
 			p.Lane.A.Lose(unreachable...)

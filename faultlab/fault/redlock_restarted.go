@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -32,7 +33,7 @@ var RedlockRestarted = Fault{
 	Skip:     skipUnreachable,
 	AtEnd:    true,
 	Happens:  needs(stack.Redlock),
-	Lane:     rig.Equipment{Own: lockServers},
+	Lane:     gear.Equipment{Own: lockServers},
 	Strike:   restartNode,
 }
 
@@ -45,7 +46,7 @@ var RedlockGuarded = Fault{
 	Skip:     skipUnreachable,
 	AtEnd:    true,
 	Happens:  needs(stack.Redlock),
-	Lane:     rig.Equipment{Expiry: true, Own: lockServers, Settings: "SHOP_REDLOCK_GUARD={{ttl}}"},
+	Lane:     gear.Equipment{Expiry: true, Own: lockServers, Settings: "SHOP_REDLOCK_GUARD={{ttl}}"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.Lane.Own.OutOfGuard(ctx, forgetful); err != nil {
 			return err

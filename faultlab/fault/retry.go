@@ -69,24 +69,24 @@ func asksCancel(variant string) (about rig.About) {
 
 // cancelTwice cancels a reservation on two replicas.
 func cancelTwice(ctx context.Context, p *Play) error {
-	h, err := p.Reserve(ctx, p.Lane.B, rig.Long)
+	h, err := p.Reservations.Reserve(ctx, p.Lane.B, rig.Long)
 	if err != nil {
 		return err
 	}
 	var a *rig.Pending
 	pass := func() {}
 	if p.A == nil {
-		a = p.AskReservation(p.Lane.A, judge.Cancel, h, 0)
+		a = p.Reservations.Ask(p.Lane.A, judge.Cancel, h, 0)
 		err = a.Wait(ctx)
 	} else {
 		var held *wire.Hold
-		a, held, err = p.ReservationAbout(ctx, p.Lane.A, *p.A, judge.Cancel, h)
+		a, held, err = p.Reservations.Hold(ctx, p.Lane.A, *p.A, judge.Cancel, h)
 		pass = func() { p.pass(p.Lane.A, held) }
 	}
 	if err != nil {
 		return err
 	}
-	b := p.AskReservation(p.Lane.B, judge.Cancel, h, 0)
+	b := p.Reservations.Ask(p.Lane.B, judge.Cancel, h, 0)
 	p.Settle(ctx, p.Lane.B, b)
 	pass()
 	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {

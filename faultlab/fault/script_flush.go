@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"lastitem/contract/api"
-	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 )
@@ -18,7 +18,7 @@ var ScriptFlush = Fault{
 	Happens: func(m api.Mode, _ api.Store) bool {
 		return slices.Contains(m.Needs, stack.Redis) && !slices.Contains(withoutScripts, m.Name)
 	},
-	Lane: rig.Equipment{Own: lockServers},
+	Lane: gear.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
 		p.Outlive = recovery
 		return p.upset(ctx, "SCRIPT FLUSH", func(ctx context.Context) error {

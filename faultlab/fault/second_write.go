@@ -7,6 +7,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -25,9 +26,9 @@ var SecondWrite = Fault{
 		return !strings.HasPrefix(at.Pattern, "UPDATE product_stock SET stock = ")
 	},
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(fenced, m.Name) },
-	Lane:    rig.Equipment{Expiry: true},
+	Lane:    gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
-		if err := p.Lane.SQL.WriteFence(ctx); err != nil {
+		if err := p.Lane.WriteFence(ctx); err != nil {
 			return p.spare(ctx, a, held, err)
 		}
 		p.Note(p.Lane.A, rig.Struck, "the row has seen A's token: A has written once")

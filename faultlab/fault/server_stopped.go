@@ -8,6 +8,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/stack/wire"
@@ -35,7 +36,7 @@ var ServerStopped = Fault{
 	Happens: func(m api.Mode, _ api.Store) bool {
 		return lockInRedis(m) || slices.Contains(m.Needs, stack.Redlock)
 	},
-	Lane: rig.Equipment{Expiry: true, Own: lockServers},
+	Lane: gear.Equipment{Expiry: true, Own: lockServers},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		stopped := strings.Split(stoppedServers[p.Variant], ",")
 		for _, server := range stopped {

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/stack/wire"
@@ -20,9 +21,9 @@ var SessionEnd = Fault{
 	// The variants are the services.
 	Variants: services,
 	Happens:  func(m api.Mode, _ api.Store) bool { return len(services(m)) > 0 },
-	Lane:     rig.Equipment{Expiry: true},
+	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
-		if err := p.Lane.EndSession(ctx, p.Variant); err != nil {
+		if err := p.Lane.EndSession(ctx, p.Lane.A.Wires, p.Variant); err != nil {
 			return p.spare(ctx, a, held, err)
 		}
 		p.Note(p.Lane.A, rig.SessionEnded, p.Variant)

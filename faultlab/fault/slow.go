@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -16,7 +17,7 @@ var Slow = Fault{
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,
-	Lane:     rig.Equipment{Expiry: true},
+	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		return p.overtake(ctx, a, p.passing(held))
 	}),
@@ -30,7 +31,7 @@ var Late = Fault{
 	Cuts:     bothCuts,
 	Finished: true,
 	Rival:    true,
-	Lane:     rig.Equipment{Expiry: true},
+	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, p.passing(held))
 	}),

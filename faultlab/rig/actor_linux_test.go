@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack"
 	"lastitem/target"
 	"lastitem/testkit"
@@ -31,13 +32,13 @@ func TestPauseBesideAZombie(t *testing.T) {
 		testkit.Missing(t, "procfs", err) // a kernel without the list of a process's children
 	}
 	ctx := testkit.Within(t, 20*time.Second)
-	err := until(ctx, "the child to end", func() bool {
+	err := gear.Until(ctx, "the child to end", func() bool {
 		child, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		stat, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
 		return bytes.Contains(stat, []byte(") Z "))
 	})
 	testkit.Must(t, err)
-	a := &Actor{Name: "A", run: &stack.Running{PID: pid}}
+	a := &Actor{Name: "A", service: &Service{}, run: &stack.Running{PID: pid}}
 	if allStopped(pid, stopped) {
 		t.Error("a process that sleeps counts as stopped")
 	}
@@ -61,7 +62,7 @@ func TestOutOfReach(t *testing.T) {
 	if got := listeners(port.Addr().String()); len(got) != 1 || got[0] != os.Getpid() {
 		t.Fatalf("listeners() = %v, want this process, %d", got, os.Getpid())
 	}
-	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}},
+	a := &Actor{Name: "A", service: &Service{Waits: true},
 		run: &stack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
 	for _, want := range []error{target.ErrOutOfReach, nil} {
 		within := 50 * time.Millisecond
@@ -69,8 +70,8 @@ func TestOutOfReach(t *testing.T) {
 			_ = port.Close()
 			within = 20 * time.Second
 		}
-		for name, err := range map[string]error{"start": a.inReach(), "SIGSTOP": a.Pause(t.Context()),
-			"SIGKILL": a.ended(t.Context(), within)} {
+		for name, err := range map[string]error{"start": inReach(a.run), "SIGSTOP": a.Pause(t.Context()),
+			"SIGKILL": ended(t.Context(), a.run.Addr, within)} {
 			if !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", name, err, want)
 			}

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"lastitem/stack/wire"
@@ -50,18 +51,28 @@ const (
 	Struck        What = "server" // the lab did something to a server; the text says what, and to which server
 )
 
+// diary is what happens in a scene.
+type diary struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []Event
+}
+
+func (d *diary) now() time.Duration { return time.Since(d.began) }
+
 // Note records an event.
-func (s *Scene) Note(a *Actor, what What, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, Event{At: s.now(), Actor: a.Name, What: what, Text: text})
+func (d *diary) Note(a *Actor, what What, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, Event{At: d.now(), Actor: a.Name, What: what, Text: text})
 }
 
 // Events returns what happened, in order.
-func (s *Scene) Events() []Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Event(nil), s.events...)
+func (d *diary) Events() []Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]Event(nil), d.events...)
 }
 
 // Call is a command of the scene, as the proxy saw it.
@@ -70,20 +81,6 @@ type Call struct {
 	Actor  string
 	Server string
 	Text   string
-}
-
-// Calls returns the commands of all actors, without those that set up connections or read the ledger.
-func (s *Scene) Calls() []Call {
-	var all []Call
-	for _, a := range s.Lane.actors() {
-		for _, c := range a.Calls(s.since) {
-			readByJudge := !s.judged.IsZero() && c.Sent.After(s.judged)
-			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !readByJudge {
-				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: readable(c)})
-			}
-		}
-	}
-	return all
 }
 
 // readable returns a command as a story shows it: a script by its name instead of its hash.

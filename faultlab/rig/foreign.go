@@ -30,38 +30,34 @@ func Foreign(f *target.Foreign) Service {
 		},
 		Ready: ready, Call: call,
 		Read: func(_ judge.ReservationKind, r target.Reply) target.Answer { return f.Read(r) },
-		Setup: func(ctx context.Context, l *Lane) error {
+		Setup: func(ctx context.Context, at Site) error {
 			if !f.UsesSQL() {
 				return nil
 			}
-			db, err := l.SQL.access()
-			if err != nil {
-				return err
-			}
-			return (&target.Remote{Foreign: f, SQL: db}).Setup(ctx) // there is no replica yet
+			return remote(f, at).Setup(ctx)
 		},
-		Reset: func(ctx context.Context, l *Lane, to api.SetStock) error { return foreignReset(ctx, l, f, to.Stock) },
-		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) {
-			return l.remote(f).Ledger(ctx, l.Product(), l.initial)
+		Reset: func(ctx context.Context, at Site, to api.SetStock) error { return foreignReset(ctx, at, f, to.Stock) },
+		Ledger: func(ctx context.Context, at Site) (*api.Ledger, error) {
+			return remote(f, at).Ledger(ctx, at.Product(), at.Initial)
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
 	}
 }
 
 // remote is the service as the lab reads and resets it: its stores without the proxies, and a replica that can answer.
-func (l *Lane) remote(f *target.Foreign) *target.Remote {
-	return &target.Remote{Foreign: f, URL: l.asker(), SQL: l.SQL.db, Redis: l.redis().all}
+func remote(f *target.Foreign, at Site) *target.Remote {
+	db, _ := at.SQL.DB() // the lane has none if the service uses none
+	return &target.Remote{Foreign: f, URL: at.URL, SQL: db, Redis: at.Redis().All}
 }
 
 // foreignReset empties Redis and prepares the product.
-func foreignReset(ctx context.Context, l *Lane, f *target.Foreign, stock int64) error {
+func foreignReset(ctx context.Context, at Site, f *target.Foreign, stock int64) error {
 	if f.UsesRedis() && !f.KeepRedis {
-		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
+		if _, err := at.Redis().Do(ctx, "FLUSHALL"); err != nil {
 			return err
 		}
 	}
-	l.initial = stock
-	_, err := l.remote(f).Prepare(ctx, l.Product(), stock)
+	_, err := remote(f, at).Prepare(ctx, at.Product(), stock)
 	return err
 }
 
@@ -101,33 +97,4 @@ func foreignReady(ctx context.Context, addr, path string) error {
 		err = fmt.Errorf("GET %s: %w", path, target.StatusError(r.Status))
 	}
 	return err
-}
-
-// moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a
-// request: only then two requests have one key. It needs no name of an order, neither in the answers nor by key.
-func moreThanCustomers(seen []judge.Op, orders []api.Order) bool {
-	customers, repeated := map[string]bool{}, false
-	for _, op := range seen {
-		if op.Outcome == judge.OK || op.Outcome == judge.Unknown {
-			repeated = repeated || customers[op.Key]
-			customers[op.Key] = true
-		}
-	}
-	return repeated && len(orders) > len(customers)
-}
-
-// soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the
-// client no longer waited; the ledger shows the second order only if orders have keys.
-func soldTwice(seen []judge.Op) bool {
-	orders := map[string]string{}
-	for _, op := range seen {
-		if op.Outcome != judge.OK || op.Key == "" || op.OrderID == "" {
-			continue
-		}
-		if first, there := orders[op.Key]; there && first != op.OrderID {
-			return true
-		}
-		orders[op.Key] = op.OrderID
-	}
-	return false
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
@@ -25,7 +26,7 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 	}
 	for _, a := range l.actors() {
 		since := wire.LastID()
-		call := l.Service.Call(target.Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.number, a.Name,
+		call := l.Service.Call(target.Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.Number, a.Name,
 			time.Now().UnixNano())})
 		r, err := call.Send(ctx, l.client, a.URL)
 		if err != nil {
@@ -62,13 +63,11 @@ func seen(a *Actor, since int64) error {
 
 // refusals returns the proxies' reasons for not reading a connection, such as TLS or compression.
 func refusals(a *Actor) string {
-	var all strings.Builder
-	for _, p := range a.proxies {
-		if err := p.Err(); err != nil {
-			all.WriteString("\n    " + err.Error())
-		}
+	err := a.Err()
+	if err == nil {
+		return ""
 	}
-	return all.String()
+	return "\n    " + strings.ReplaceAll(err.Error(), "\n", "\n    ")
 }
 
 // sold returns an error if the ledger does not show exactly the first request.
@@ -134,12 +133,12 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 		if err != nil {
 			return nil, err
 		}
-		during, err := ttls(ctx, l.redis())
+		during, err := ttls(ctx, l.Redis())
 		hold.Pass()
 		if err := errors.Join(err, a.Wait(ctx), l.Quiesce(ctx)); err != nil {
 			return nil, err
 		}
-		after, err := ttls(ctx, l.redis())
+		after, err := ttls(ctx, l.Redis())
 		if err != nil {
 			return nil, err
 		}
@@ -161,14 +160,14 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 const leaseUnit = 50 * time.Millisecond
 
 // ttls returns the remaining TTL of each key of the lane's Redis; 0 = never expires.
-func ttls(ctx context.Context, redis node) (map[string]time.Duration, error) {
-	keys, err := redis.all(ctx, "KEYS", "*")
+func ttls(ctx context.Context, redis gear.Node) (map[string]time.Duration, error) {
+	keys, err := redis.All(ctx, "KEYS", "*")
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]time.Duration{}
 	for _, key := range keys {
-		text, err := redis.do(ctx, "PTTL", key)
+		text, err := redis.Do(ctx, "PTTL", key)
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ type Passage struct {
 // because it is not part of a request.
 func (a *Actor) Gate(open func(wire.Call) bool) *Gate {
 	g := &Gate{actor: a, open: open, at: map[string]*Passage{}}
-	for server := range a.proxies {
+	for _, server := range a.Servers() {
 		g.arm(server)
 	}
 	return g
@@ -36,11 +36,9 @@ func (a *Actor) Gate(open func(wire.Call) bool) *Gate {
 // arm holds the next command for a server, and its answer.
 func (g *Gate) arm(server string) {
 	match := func(c wire.Call) bool { return !c.Poll && c.Name == "" && !g.open(c) }
-	proxy := g.actor.proxies[server]
 	p := &Passage{gate: g, server: server}
-	p.command = proxy.Add(wire.Rule{Match: match})
-	p.answer = proxy.Add(wire.Rule{Match: match, Answer: true})
-	g.actor.holds = append(g.actor.holds, p.command, p.answer)
+	p.command, _ = g.actor.Add(server, wire.Rule{Match: match}) // the actor has it
+	p.answer, _ = g.actor.Add(server, wire.Rule{Match: match, Answer: true})
 	g.at[server] = p
 }
 
@@ -94,25 +92,19 @@ func reached(h *wire.Hold) bool {
 	}
 }
 
-// Stopped says whether the process was stopped by [Actor.Pause] and not resumed.
-func (a *Actor) Stopped() bool { return a.stopped }
-
-// Alive reports whether the process has not ended.
-func (a *Actor) Alive() bool { return a.alive() }
-
 // Revive starts the process again after it was killed, and removes its gate while it starts. Commands that the killed
 // process had sent and no server had received are dropped.
 func (g *Gate) Revive(ctx context.Context) error {
 	a := g.actor
-	a.lane.warm = ""
+	a.place.Warm = ""
 	if err := a.Discard(ctx); err != nil {
 		return err
 	}
-	a.release()
+	a.Release()
 	if err := a.start(ctx); err != nil {
 		return err
 	}
-	for server := range a.proxies {
+	for _, server := range a.Servers() {
 		g.arm(server)
 	}
 	return nil
@@ -122,8 +114,8 @@ func (g *Gate) Revive(ctx context.Context) error {
 // not answered before ctx ends, A and B are killed.
 func (s *Scene) Abandon(ctx context.Context) {
 	for _, a := range s.Lane.actors() {
-		a.release()
-		if a.stopped && a.alive() {
+		a.Release()
+		if a.stopped && a.Alive() {
 			_ = a.Resume()
 		}
 	}

@@ -1,81 +1,21 @@
 package rig
 
 import (
-	"bufio"
-	"errors"
-	"io"
-	"net"
-	"os"
-	"strconv"
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack"
 	"lastitem/stack/wire"
-	"lastitem/stack/wire/codec"
+	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
-
-// An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later.
-// Other services, and other actors, are not cut off.
-func TestPart(t *testing.T) {
-	t.Parallel()
-	l := serversOnly(t, Equipment{})
-	cut, other, rival := dial(t, l.A, redlockNode), dial(t, l.A, stack.Redis), dial(t, l.B, redlockNode)
-	l.A.Part(true, stack.Redlock)
-	cut.send("SET", "k", "v")
-	cut.wantSilence("a command over the cut")
-	for what, c := range map[string]*client{"another service": other, "another actor": rival} {
-		testkit.Is(t, c.do("EXISTS", "k"), "0", "%s: EXISTS", what)
-	}
-	l.A.Part(false, stack.Redlock)
-	if got := dial(t, l.A, redlockNode).do("EXISTS", "k"); got != "0" {
-		t.Errorf("EXISTS after the cut = %q, want 0: the command is lost", got)
-	}
-	l.A.Part(true, stack.Redis)
-	l.A.join()
-	if l.A.parted {
-		t.Error("join has left the actor cut off")
-	}
-	if got := dial(t, l.A, stack.Redis).do("PING"); got != "PONG" {
-		t.Errorf("PING after join = %q", got)
-	}
-}
-
-// HoldMessage holds one message to one subscriber. Messages to other subscribers, and the answers to commands, pass.
-func TestHoldMessage(t *testing.T) {
-	t.Parallel()
-	l := serversOnly(t, Equipment{})
-	a, b := dial(t, l.A, stack.Redis), dial(t, l.B, stack.Redis)
-	for _, c := range []*client{a, b} {
-		if got, want := c.do("SUBSCRIBE", "news"), "subscribe news 1"; got != want {
-			t.Fatalf("SUBSCRIBE = %q, want %q", got, want)
-		}
-	}
-	h := l.A.HoldMessage(stack.Redis)
-	tell(t, l, stack.Redis, "PUBLISH", "news", "one")
-	select {
-	case <-h.Reached():
-	case <-time.After(generous):
-		t.Fatal("the message was not held")
-	}
-	const want = "message news one"
-	if got, err := b.read(generous); got != want {
-		t.Errorf("B reads %q, %v, want %q", got, err, want)
-	}
-	a.wantSilence("a held message")
-	h.Pass()
-	if got, err := a.read(generous); got != want {
-		t.Errorf("A reads %q, %v, want %q", got, err, want)
-	}
-	tell(t, l, stack.Redis, "PUBLISH", "news", "two")
-	if got, err := a.read(generous); got != "message news two" {
-		t.Errorf("A reads %q, %v, want the second message", got, err)
-	}
-}
 
 // A command that is held for one request does not block the next request of the same replica, which may only be slow.
 func TestSettleBesideAHeldRequest(t *testing.T) {
@@ -91,7 +31,7 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 		<-turn
 	})
 	s.Lane.Service.Waits, s.Lane.pace = true, mostStill // so that only the held command could block the second request
-	conn = dial(t, s.Lane.B, stack.Redis)
+	conn = dial(t, s.Lane.B, "SHOP_REDIS")
 	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
 	testkit.Must(t, err)
 	second := s.Ask(s.Lane.B, "second")
@@ -133,7 +73,7 @@ func TestSettledBesideKeepAlives(t *testing.T) {
 	t.Parallel()
 	s, turn := besideKeepAlives(t, "BLPOP", "session", "0.01")
 	defer close(turn)
-	conn := dial(t, s.Lane.B, stack.Redis)
+	conn := dial(t, s.Lane.B, "SHOP_REDIS")
 	since := wire.LastID()
 	conn.do("SET", "k", "v")
 	ctx := testkit.Within(t, generous)
@@ -143,101 +83,90 @@ func TestSettledBesideKeepAlives(t *testing.T) {
 	}
 }
 
-// redlockNode is the second server of a lane in a test.
-const redlockNode = "redlock 3"
+// After a schedule that did not end, no process is left that could go on with its requests, and the next one finds new
+// replicas.
+func TestAbandon(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t)
+	l.Service = Service{
+		Argv:  func(Launch, string) []string { return []string{"sleep", "600"} },
+		Env:   func(Launch, string) []string { return nil },
+		Ready: func(context.Context, string) error { return nil },
+	}
+	testkit.Must(t, l.startAll(t.Context()))
+	if err := l.A.Pause(t.Context()); err != nil { // as a schedule may leave it
+		t.Fatal(err)
+	}
+	l.Warm = "a mode and its store"
+	l.Abandon()
+	before := map[*Actor]int{}
+	for _, a := range l.actors() {
+		if a.Alive() {
+			t.Errorf("%s is alive after Abandon", a.Name)
+		}
+		before[a] = a.run.PID
+	}
+	testkit.Must(t, l.Heal(t.Context()))
+	for a, pid := range before {
+		if !a.Alive() || a.stopped || a.run.PID == pid {
+			t.Errorf("%s after Heal: alive %t, stopped %t, process %d; want one that runs, and not %d", a.Name, a.Alive(),
+				a.stopped, a.run.PID, pid)
+		}
+	}
+	if l.Warm != "" {
+		t.Error("the new replicas are not warmed up before they serve a schedule")
+	}
+}
 
-// serversOnly returns a lane without replicas: Redis and redlockNode are its own, each actor has its proxies.
-func serversOnly(t *testing.T, e Equipment) *Lane {
+// serversOnly returns a lane whose actors have their proxies, and no process: its Redis is its own, and so are, with
+// extras, more servers.
+func serversOnly(t *testing.T, extras ...string) *Lane {
 	t.Helper()
 	testenv.Installed(t, stack.Redis)
-	running, err := stack.Start(t.Context(), stack.Options{Only: []string{}})
+	servers, err := gear.Start(t.Context(), gear.Options{Only: []string{stack.Redis}, Extras: extras,
+		Log: func(string, ...any) {}})
 	testkit.Must(t, err)
-	s := &Servers{Stack: running}
-	testkit.Closes(t, s)
-	for _, name := range []string{stack.Redis, redlockNode} {
-		s.links = append(s.links, link{server: name, codec: codec.Redis, url: "redis://default:secret@127.0.0.1:1/0",
-			addr: "127.0.0.1:1"})
-	}
-	e.Own = stack.Redis + "," + redlockNode
-	l := &Lane{TTL: time.Second, servers: s, links: s.links}
-	l.Own.lane = l
-	testkit.Must(t, l.Own.start(t.Context(), e))
-	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
-		if *a, err = newActor(l, name); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup((*a).close)
-	}
+	testkit.Closes(t, servers)
+	set, err := servers.NewSet(t.Context(), gear.SetOptions{TTL: time.Second, Equipment: gear.Equipment{Own: stack.Redis}})
+	testkit.Must(t, err)
+	l := &Lane{Set: set}
+	t.Cleanup(l.Close)
+	testkit.Must(t, l.wire())
 	return l
 }
 
-// tell sends a command to one of the lane's own servers, bypassing the proxies.
-func tell(t *testing.T, l *Lane, server string, words ...string) string {
+// idle returns a lane without servers, whose replicas do not run.
+func idle(t *testing.T, service Service) *Lane {
 	t.Helper()
-	answer, err := l.Own.Tell(t.Context(), server, words...)
-	testkit.Mustf(t, err, "%q", words)
-	return answer
+	l := &Lane{Set: &gear.Set{Place: &gear.Place{}}, Service: service}
+	testkit.Must(t, l.wire())
+	return l
 }
 
-// pttl returns how many milliseconds a key has left; -1 = it has no TTL, -2 = there is no such key.
-func pttl(t *testing.T, l *Lane, server, key string) int {
+// dial returns a client of a server behind an actor's proxies.
+func dial(t *testing.T, a *Actor, env string) *client {
 	t.Helper()
-	ms, err := strconv.Atoi(tell(t, l, server, "PTTL", key))
+	to, _, _ := strings.Cut(a.URLs()[env], ",")
+	o, err := redis.ParseURL(to)
 	testkit.Must(t, err)
-	return ms
-}
-
-// client is a connection through an actor's proxy.
-type client struct {
-	t    *testing.T
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-func dial(t *testing.T, a *Actor, server string) *client {
-	t.Helper()
-	conn := testkit.Dial(t, a.proxies[server].Addr)
-	c := &client{t, conn, bufio.NewReader(conn)}
-	if got := c.do("AUTH", "secret"); got != "OK" {
-		t.Fatalf("AUTH = %q", got)
-	}
+	o.Protocol, o.DisableIdentity, o.MaxRetries, o.ReadTimeout = 2, true, -1, generous
+	c := &client{t, redis.NewClient(o)}
+	testkit.Closes(t, c)
+	c.do("PING")
 	return c
 }
 
-func (c *client) send(words ...string) {
-	c.t.Helper()
-	_, err := io.WriteString(c.conn, respCommand(words))
-	testkit.Must(c.t, err)
+type client struct {
+	t *testing.T
+	*redis.Client
 }
-
-// read returns the next answer; "" = none came in time, or the connection has ended.
-func (c *client) read(within time.Duration) (string, error) {
-	c.t.Helper()
-	testkit.Must(c.t, c.conn.SetReadDeadline(time.Now().Add(within)))
-	var all []string
-	err := readReply(c.r, &all)
-	return strings.Join(all, " "), err
-}
-
-// generous is how long a test waits for something that must happen; moment is how long it watches for something that
-// must not.
-const (
-	generous = 30 * time.Second
-	moment   = 200 * time.Millisecond
-)
 
 func (c *client) do(words ...string) string {
 	c.t.Helper()
-	c.send(words...)
-	answer, err := c.read(generous)
+	all, err := target.Commands(c.Client)(c.t.Context(), words...)
 	testkit.Mustf(c.t, err, "%q", words)
-	return answer
+	return strings.Join(all, " ")
 }
 
-// wantSilence fails the test if an answer comes.
-func (c *client) wantSilence(what string) {
-	c.t.Helper()
-	if answer, err := c.read(moment); !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.t.Errorf("%s: got %q, %v, want no answer", what, answer, err)
-	}
-}
+// generous is how long a test waits for something that must happen.
+const generous = 30 * time.Second

@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 	"lastitem/stack/wire/codec"
@@ -51,7 +52,7 @@ var insideTexts = map[string]text.Text{
 // Inside says that the command does several things inside its server, between which no request can be held; zero = it
 // does not, as far as its text shows.
 func (p Position) Inside() text.Text {
-	if p.Server != Database {
+	if p.Server != gear.Database {
 		return text.Text{}
 	}
 	return insideTexts[codec.SQLInside(p.Pattern)]
@@ -59,26 +60,27 @@ func (p Position) Inside() text.Text {
 
 // Arm makes the actor's proxy stop the command when it comes.
 func (a *Actor) Arm(p Position) (*wire.Hold, error) {
-	proxy := a.proxies[p.Server]
-	if proxy == nil {
-		return nil, fmt.Errorf("faultlab: %s has no server %q", a.Name, p.Server)
-	}
 	n := 0
-	hold := proxy.Add(wire.Rule{Answer: p.Cut == Answer, Match: func(c wire.Call) bool {
+	return a.Add(p.Server, wire.Rule{Answer: p.Cut == Answer, Match: func(c wire.Call) bool {
 		if c.Poll || c.Pattern != p.Pattern {
 			return false
 		}
 		n++
 		return n == p.Nth
 	}})
-	a.holds = append(a.holds, hold)
-	return hold, nil
 }
 
-// release takes back every rule of a schedule that has ended, however it ended.
-func (a *Actor) release() {
-	for _, h := range a.holds {
-		h.Cancel()
+// positions numbers the commands of a kind.
+func positions(calls []wire.Call) []Position {
+	var all []Position
+	seen := map[[2]string]int{}
+	for _, c := range calls {
+		if c.Setup || c.Poll {
+			continue
+		}
+		kind := [2]string{c.Server, c.Pattern}
+		seen[kind]++
+		all = append(all, Position{Server: c.Server, Pattern: c.Pattern, Nth: seen[kind], Cut: Command})
 	}
-	a.holds = nil
+	return all
 }

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,28 +13,10 @@ import (
 	"lastitem/target"
 )
 
-// ErrNotReached means that a request ended, or got stuck, before it reached its position.
-var ErrNotReached = errors.New("faultlab: the position was not reached")
-
-// ErrUnserved goes with ErrNotReached if a server did not answer the shop in time, on a busy machine: that tells
-// nothing about the mode.
-var ErrUnserved = errors.New("a server did not answer in time")
-
-// Pending is a request in flight.
-type Pending struct {
-	done    chan struct{}
-	since   int64 // calls with a higher number came after the request
-	op      judge.Op
-	hold    judge.ReservationOp // of a request about a reservation
-	made    Reservation         // see Made
-	stuck   bool                // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
-	givenUp *judge.Op           // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
-}
-
 // NewKey returns an idempotency key that no other request of the scene has.
 func (s *Scene) NewKey() string {
 	s.keys++
-	return fmt.Sprintf("lab-%d-%d-%d", s.Lane.number, s.began.UnixNano(), s.keys)
+	return fmt.Sprintf("lab-%d-%d-%d", s.Lane.Number, s.began.UnixNano(), s.keys)
 }
 
 // Ask sends an actor a request that fails at once if a lock is held.
@@ -52,6 +33,19 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 	ask.Key, ask.Wait = key, wait
 	return s.begin(to, a, ask)
 }
+
+// AskEdge sends the lane's nginx a request that waits for a lock.
+func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*Pending, error) {
+	edge, err := s.Lane.Edge.URL(ctx, s.Lane.A.URL, s.Lane.B.URL)
+	if err != nil {
+		return nil, err
+	}
+	return s.askAt(edge, s.Lane.A, key, wait), nil
+}
+
+// asks names what a client does, in a story.
+var asks = map[judge.ReservationKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays,
+	judge.Cancel: Cancels}
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
@@ -81,15 +75,6 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	return p
 }
 
-// said notes the request with its answer, as its client knows it.
-func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
-	p.op, p.hold = ask.Op(said), ask.ReservationOp(said)
-	p.op.Client, p.op.Call, p.hold.Call = client, call, call
-	if said.Outcome == judge.OK {
-		p.made = Reservation{said.ReservationID, said.ExpiresAt}
-	}
-}
-
 // send sends a request and returns what came of it.
 func (s *Scene) send(to string, ask Ask) target.Answer {
 	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
@@ -97,90 +82,6 @@ func (s *Scene) send(to string, ask Ask) target.Answer {
 		return target.Answer{Outcome: judge.Unknown}
 	}
 	return s.Lane.Service.Read(ask.Kind, r)
-}
-
-// Done is closed when the answer has come.
-func (p *Pending) Done() <-chan struct{} { return p.done }
-
-// Op returns the request as the client saw it. Call it after Done is closed.
-func (p *Pending) Op() judge.Op { return p.op }
-
-// Wait waits for the answer.
-func (p *Pending) Wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("faultlab: waiting for an answer: %w", context.Cause(ctx))
-	}
-}
-
-// Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before
-// that.
-func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
-	error) {
-	return s.holdSent(ctx, a, at, func() *Pending { return s.AskWithin(a, key, wait) })
-}
-
-// holdSent is Hold for the request that send sends.
-func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
-	error) {
-	hold, err := a.Arm(at)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := send()
-	hold, err = s.reached(ctx, a, at.String(), p, hold)
-	return p, hold, err
-}
-
-// reached waits until a request is held. ErrNotReached: the request ended before that.
-func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, hold *wire.Hold) (*wire.Hold, error) {
-	select {
-	case <-hold.Reached():
-		s.Note(a, Held, at)
-		return hold, nil
-	case <-p.done:
-		if s.reachedAfter(ctx, a, p, hold) {
-			s.Note(a, Held, at)
-			return hold, nil
-		}
-	case <-ctx.Done():
-	}
-	hold.Cancel()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
-	}
-	err := fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
-	if p.op.Outcome == judge.Declined && p.op.Code == api.BackendUnavailable {
-		err = fmt.Errorf("%w: %w", err, ErrUnserved)
-	}
-	return nil, err
-}
-
-// afterAnswer is how long after its answer a request may still be held.
-const afterAnswer = time.Second
-
-// reachedAfter says whether a request that has been answered is held all the same. Some foreign services clean up while
-// they answer. Of lastitem's modes, Redlock answers when most of its servers have answered the release; a command to
-// the others is then in flight.
-func (s *Scene) reachedAfter(ctx context.Context, a *Actor, p *Pending, hold *wire.Hold) bool {
-	inFlight := slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > p.since })
-	select {
-	case <-hold.Reached():
-		return true
-	default:
-	}
-	if !inFlight && !s.Lane.Service.Waits {
-		return false
-	}
-	select {
-	case <-hold.Reached():
-		return true
-	case <-time.After(afterAnswer):
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for
@@ -245,3 +146,57 @@ const (
 	mostRestarts  = 10
 	pause         = 60 * time.Millisecond
 )
+
+// WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody
+// releases never answers p: then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so
+// that these requests can have no late effect, and marks them as stuck, see decline. bound is how long a lock may
+// outlive its holder. An error: the replica waits for a server, or ctx has ended.
+func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
+	if !s.Lane.Service.Waits {
+		return p.Wait(ctx)
+	}
+	asked := []*Pending{p}
+	for range attemptsAfter {
+		if answeredWithin(ctx, bound+stuckAfter, asked) {
+			return nil
+		}
+		bound = 0
+		asked = append(asked, s.Ask(a, s.NewKey()))
+	}
+	if answeredWithin(ctx, stuckAfter, asked) {
+		return nil
+	}
+	if a.blocked(0) || ctx.Err() != nil {
+		return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server", a.Name)
+	}
+	waiting := slices.DeleteFunc(asked, (*Pending).answered)
+	s.Note(a, Killed, "")
+	a.Kill()
+	if err := a.Discard(ctx); err != nil {
+		return err
+	}
+	for _, one := range waiting {
+		if err := one.Wait(ctx); err != nil {
+			return err
+		}
+		one.stuck = true
+	}
+	return nil
+}
+
+// stuckAfter is how long a client waits beyond the bound, since the machine may be busy.
+const stuckAfter = 3 * time.Second
+
+// answeredWithin says whether all requests were answered in time.
+func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for _, p := range asked {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

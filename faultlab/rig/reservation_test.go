@@ -1,6 +1,11 @@
 package rig
 
-import "testing"
+import (
+	"testing"
+
+	"lastitem/faultlab/rig/gear"
+	"lastitem/testkit"
+)
 
 // A and C sweep, and only on a lane that wants it.
 func TestTwoSweepers(t *testing.T) {
@@ -10,9 +15,12 @@ func TestTwoSweepers(t *testing.T) {
 		name   string
 		want   int
 	}{{true, "A", 2}, {true, "B", 1}, {true, "C", 2}, {false, "C", 1}} {
-		a := &Actor{Name: c.name, lane: &Lane{sweeps: c.sweeps, settings: []string{"X=1"}}}
-		if got := a.settings(); len(got) != c.want {
-			t.Errorf("%s on a lane that sweeps: %t has the settings %q", c.name, c.sweeps, got)
+		l := &Lane{Set: &gear.Set{Place: &gear.Place{}}, sweeps: c.sweeps, settings: []string{"X=1"}}
+		testkit.Must(t, l.wire())
+		for _, a := range l.actors() {
+			if a.Name == c.name && len(a.settings) != c.want {
+				t.Errorf("%s on a lane that sweeps: %t has the settings %q", c.name, c.sweeps, a.settings)
+			}
 		}
 	}
 }

@@ -8,11 +8,9 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
-	"lastitem/stack"
 	"lastitem/stack/wire"
 	"lastitem/target"
 	"lastitem/testkit"
-	"lastitem/testkit/testenv"
 )
 
 // Where the threads' states cannot be read, a pause fails at once, and says why.
@@ -22,29 +20,6 @@ func TestPauseNeedsLinux(t *testing.T) {
 		if err := showsThreads(system); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "Linux only") {
 			t.Errorf("showsThreads(%s) = %v, want nil: %t", system, err, want)
 		}
-	}
-}
-
-// Cutting the append-only file back to an earlier length loses the writes since then, and no earlier ones.
-func TestRestartFrom(t *testing.T) {
-	t.Parallel()
-	l := serversOnly(t, Equipment{Conf: "appendonly yes;appendfsync everysec"})
-	length := func() int64 {
-		t.Helper()
-		n, err := l.Own.Logged(t.Context(), stack.Redis)
-		testkit.Must(t, err)
-		return n
-	}
-	empty := length()
-	tell(t, l, stack.Redis, "SET", "kept", "v")
-	synced := length()
-	tell(t, l, stack.Redis, "SET", "lost", "v")
-	if all := length(); empty >= synced || synced >= all {
-		t.Errorf("Logged = %d, %d, %d after 0, 1 and 2 commands, want more each time", empty, synced, all)
-	}
-	testkit.Must(t, l.Own.RestartFrom(t.Context(), stack.Redis, synced))
-	if got := tell(t, l, stack.Redis, "KEYS", "*"); got != "kept" {
-		t.Errorf("KEYS = %q after the last command was cut off, want \"kept\"", got)
 	}
 }
 
@@ -70,90 +45,19 @@ func TestPositions(t *testing.T) {
 	testkit.Same(t, common(runs), want, "what most runs have")
 }
 
-// To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key
-// without a TTL stays. The keys of other lanes, which may be on the same server, are unchanged.
-func TestExpire(t *testing.T) {
-	t.Parallel()
-	l := serversOnly(t, Equipment{})
-	l.number, l.TTL = 3, 10*time.Minute
-	l.links[0].env, l.links[1].env = "SHOP_REDIS", "SHOP_REDLOCK"
-	const lock, fence, forever, others = "lane3:lock:m:{1}", "lane3:lock:m:{1}:fence", "lane3:lock:setnx:{1}",
-		"lane13:lock:m:{1}"
-	for _, server := range l.Own.Names() {
-		tell(t, l, server, "SET", lock, "a", "PX", "600000")
-		tell(t, l, server, "SET", fence, "7", "PX", "1200000")
-		tell(t, l, server, "SET", forever, "a")
-		tell(t, l, server, "SET", others, "a", "PX", "600000")
-	}
-	n, err := l.Expire(t.Context(), stack.Etcd) // the lane has no etcd, and so no session to end
-	if err != nil || n != 4 {
-		t.Errorf("Expire = %d, %v, want 4", n, err)
-	}
-	for _, server := range l.Own.Names() {
-		for key, want := range map[string][2]int{lock: {-2, -2}, fence: {300_000, 600_000}, forever: {-1, -1},
-			others: {300_000, 600_000}} {
-			if left := pttl(t, l, server, key); left < want[0] || left > want[1] {
-				t.Errorf("%s: PTTL %s = %d, want %d to %d", server, key, left, want[0], want[1])
-			}
-		}
-	}
-	l.Service.Alone = true // no other lane is on its Redis
-	if n, err := l.Expire(t.Context()); err != nil || n != 4 {
-		t.Errorf("Expire on servers of its own = %d, %v, want 4: the fence and the other key on both", n, err)
-	}
-}
-
-// A clock that jumps forward ends the lock at once and stays where it is; one that jumps back lengthens the lock's life
-// until the next reset. No other server's clock moves.
-func TestJump(t *testing.T) {
-	t.Parallel()
-	testenv.Installed(t, stack.Compiler)
-	l := serversOnly(t, Equipment{Clock: true})
-	lock := func() {
-		for _, server := range l.Own.Names() {
-			tell(t, l, server, "SET", "lock", "a", "NX", "PX", "60000")
-		}
-	}
-	left := func(server string) int { return pttl(t, l, server, "lock") }
-	jump := func(by time.Duration) {
-		t.Helper()
-		testkit.Must(t, l.Own.Jump(t.Context(), by, stack.Redis))
-	}
-	lock()
-	jump(time.Hour)
-	if here, there := left(stack.Redis), left(redlockNode); here != -2 || there < 0 {
-		t.Errorf("PTTL after a jump forward = %d, on another server %d, want no lock (-2), and one there", here, there)
-	}
-	lock()
-	jump(-time.Hour)
-	if here, there := left(stack.Redis), left(redlockNode); here <= 3600000 || there > 60000 {
-		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there",
-			here, there)
-	}
-	for range 2 { // the second time there is nothing to restore
-		testkit.Must(t, l.Own.restoreClocks())
-		if offset := l.Own.servers[stack.Redis].clock.Offset(); offset != time.Hour {
-			t.Errorf("after restoreClocks the clock is %v ahead, want 1h", offset)
-		}
-	}
-	if here := left(stack.Redis); here > 60000 {
-		t.Errorf("PTTL after restoreClocks = %d, want at most a minute", here)
-	}
-}
-
 // judged returns the verdict on a scene in which one of two units was sold and nothing went wrong.
 func judged(t *testing.T, accuse func(s *Scene)) judge.Report {
 	t.Helper()
 	left := int64(1)
-	l := &Lane{A: &Actor{}, B: &Actor{}, C: &Actor{}, Service: Service{Ledger: func(context.Context, *Lane) (*api.Ledger,
+	l := idle(t, Service{Ledger: func(context.Context, Site) (*api.Ledger,
 		error) {
 		return &api.Ledger{
 			ProductID: 1, Initial: map[api.Store]int64{api.SQL: 2}, Stock: map[api.Store]int64{api.SQL: 1},
 			Orders: []api.Order{{OrderID: "a", ProductID: 1, Quantity: 1, Remaining: &left, Store: api.SQL, Mode: "m",
 				Key: "k"}},
 		}, nil
-	}}}
-	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Mode: "m", Store: api.SQL, Product: 1}}, began: time.Now()}
+	}})
+	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Mode: "m", Store: api.SQL, Product: 1}}, diary: diary{began: time.Now()}}
 	done := make(chan struct{})
 	close(done)
 	s.ops = []*Pending{{done: done, op: judge.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k",
@@ -221,9 +125,7 @@ func TestDecline(t *testing.T) {
 // double charge.
 func TestRepeatedWithoutKeys(t *testing.T) {
 	t.Parallel()
-	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
-	l.Service.Waits = true
-	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
+	l := idle(t, Service{Waits: true, Ledger: func(context.Context, Site) (*api.Ledger, error) {
 		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{target.ForeignStore: 10},
 			Stock: map[api.Store]int64{target.ForeignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
@@ -231,8 +133,8 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 				Store: target.ForeignStore})
 		}
 		return ledger, nil
-	}
-	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Store: target.ForeignStore}}, began: time.Now()}
+	}})
+	s := &Scene{Lane: l, ask: Ask{Ask: target.Ask{Store: target.ForeignStore}}, diary: diary{began: time.Now()}}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
 		s.ops = append(s.ops, &Pending{op: judge.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1,

@@ -2,12 +2,10 @@ package rig
 
 import (
 	"context"
-	"errors"
-	"strings"
-	"sync"
+	"fmt"
+	"slices"
 	"time"
 
-	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/stack/wire"
 	"lastitem/target"
@@ -22,7 +20,7 @@ type Scene struct {
 	Lane *Lane
 	ask  Ask
 
-	began time.Time
+	diary
 	since int64 // calls with a higher number belong to the scene
 	keys  int
 
@@ -30,30 +28,14 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
-	ended string // see Ended
-
 	accused string // letters added by Accuse
 	why     string
 
-	mu     sync.Mutex
-	ops    []*Pending
-	events []Event
-}
+	// Reservations are the scene's requests about reservations.
+	Reservations Reservations
 
-// NewScene resets the lane and begins a schedule.
-func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
-	if err := l.Reset(ctx, ask); err != nil {
-		return nil, err
-	}
-	return l.scene(ask), nil
+	ops []*Pending // guarded by mu
 }
-
-func (l *Lane) scene(ask Ask) *Scene {
-	ask.Product = l.Product()
-	return &Scene{Lane: l, ask: ask, began: time.Now(), since: wire.LastID()}
-}
-
-func (s *Scene) now() time.Duration { return time.Since(s.began) }
 
 // About is what the victim asks for.
 func (s *Scene) About() About { return s.ask.About }
@@ -63,53 +45,6 @@ func (s *Scene) Over(bound time.Duration) { s.resumed, s.bound = s.now(), bound 
 
 // Accuse makes Judge report a letter, and the reason, that ledger and history cannot show.
 func (s *Scene) Accuse(letter, why string) { s.accused, s.why = letter, why }
-
-// Judge waits until all is quiet, reads the ledger once and judges.
-func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
-	if err := errors.Join(s.Lane.Quiesce(ctx), s.Lane.unread()); err != nil {
-		return judge.Report{}, err
-	}
-	s.judged = time.Now()
-	if s.ask.About.Kind != "" {
-		return s.judgeReservations(ctx)
-	}
-	ledger, err := s.Lane.Ledger(ctx)
-	if err != nil {
-		return judge.Report{}, err
-	}
-	history := s.History()
-	s.decline(history, ledger.Orders)
-	if s.Lane.Service.Waits {
-		history = target.Named(history, ledger.Orders)
-	}
-	r := judge.Judge(judge.Input{
-		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
-		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
-	})
-	service, seen := s.Lane.Service, s.seen()
-	twice := service.Waits && soldTwice(seen) || service.Keyless && moreThanCustomers(seen, ledger.Orders)
-	if twice && !strings.Contains(r.Found, "D") {
-		s.Accuse("D", "one request was sold twice: the service made an order of its repetition too")
-	}
-	if s.accused != "" {
-		if !strings.Contains(r.Found, s.accused) {
-			r.Found = strings.TrimSpace(r.Found + " " + s.accused)
-		}
-		r.Verdict, r.Violations = judge.Broken, append(r.Violations, s.why)
-	}
-	return r, nil
-}
-
-// store is where the count lives.
-func (s *Scene) store(l *api.Ledger) api.Store {
-	if s.ask.Store != "" {
-		return s.ask.Store
-	}
-	for store := range l.Initial {
-		return store
-	}
-	return ""
-}
 
 // History is what the clients saw.
 func (s *Scene) History() []judge.Op {
@@ -122,19 +57,6 @@ func (s *Scene) History() []judge.Op {
 	return ops
 }
 
-// seen returns all answers, including those for which the client no longer waited.
-func (s *Scene) seen() []judge.Op {
-	ops := s.History()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, p := range s.ops {
-		if p.givenUp != nil {
-			ops[i] = *p.givenUp
-		}
-	}
-	return ops
-}
-
 // GiveUp makes the outcome of a request unknown to its client, as if the answer had been lost on its way.
 func (s *Scene) GiveUp(p *Pending) {
 	s.mu.Lock()
@@ -143,3 +65,81 @@ func (s *Scene) GiveUp(p *Pending) {
 	p.givenUp = &answered
 	p.op.Outcome, p.op.OrderID, p.op.Remaining, p.op.Code = judge.Unknown, "", nil, ""
 }
+
+// Calls returns the commands of all actors, without those that set up connections or read the ledger.
+func (s *Scene) Calls() []Call {
+	var all []Call
+	for _, a := range s.Lane.actors() {
+		for _, c := range a.Calls(s.since) {
+			readByJudge := !s.judged.IsZero() && c.Sent.After(s.judged)
+			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !readByJudge {
+				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: readable(c)})
+			}
+		}
+	}
+	return all
+}
+
+// Touched says whether the actor has sent a command of a request in this schedule.
+func (s *Scene) Touched(a *Actor) bool {
+	return slices.ContainsFunc(a.Calls(s.since), func(c wire.Call) bool { return !c.Setup && !c.Poll })
+}
+
+// Failed says whether a command of the actor failed with that error number in this schedule.
+func (s *Scene) Failed(a *Actor, number string) bool {
+	for _, c := range a.Calls(s.since) {
+		if c.Failed == number {
+			return true
+		}
+	}
+	return false
+}
+
+// Pending is a request in flight.
+type Pending struct {
+	done    chan struct{}
+	since   int64 // calls with a higher number came after the request
+	op      judge.Op
+	hold    judge.ReservationOp // of a request about a reservation
+	made    Reservation         // see Made
+	stuck   bool                // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	givenUp *judge.Op           // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
+}
+
+// said notes the request with its answer, as its client knows it.
+func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
+	p.op, p.hold = ask.Op(said), ask.ReservationOp(said)
+	p.op.Client, p.op.Call, p.hold.Call = client, call, call
+	if said.Outcome == judge.OK {
+		p.made = Reservation{said.ReservationID, said.ExpiresAt}
+	}
+}
+
+// Done is closed when the answer has come.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Op returns the request as the client saw it. Call it after Done is closed.
+func (p *Pending) Op() judge.Op { return p.op }
+
+// Wait waits for the answer.
+func (p *Pending) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("faultlab: waiting for an answer: %w", context.Cause(ctx))
+	}
+}
+
+// answered says whether the answer has come.
+func (p *Pending) answered() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Made is the reservation that the request has made; zero = none. Call it after Done is closed.
+func (p *Pending) Made() Reservation { return p.made }

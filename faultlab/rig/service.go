@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/target"
 )
@@ -16,15 +17,14 @@ type Service struct {
 	Env   func(l Launch, addr string) []string
 	Ready func(ctx context.Context, addr string) error
 	// Setup prepares a lane before its replicas start; nil = no preparation.
-	Setup func(ctx context.Context, l *Lane) error
-	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to
-	// replica C, if that can answer.
-	Reset func(ctx context.Context, l *Lane, to api.SetStock) error
+	Setup func(ctx context.Context, at Site) error
+	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys.
+	Reset func(ctx context.Context, at Site, to api.SetStock) error
 	// Call is what a client sends to a replica, and Read reads the reply to a request of a kind.
 	Call func(a target.Ask) target.Call
 	Read func(kind judge.ReservationKind, r target.Reply) target.Answer
 	// Ledger reads stock and orders of the lane's product.
-	Ledger func(ctx context.Context, l *Lane) (*api.Ledger, error)
+	Ledger func(ctx context.Context, at Site) (*api.Ledger, error)
 
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
@@ -36,6 +36,13 @@ type Service struct {
 	Waits bool
 	// Keyless says that requests carry no key: those with the same one in a history are one customer's all the same.
 	Keyless bool
+}
+
+// Site is where the lab reads and resets a service: the gear of a lane, and a replica that can answer.
+type Site struct {
+	*gear.Set
+	URL     string // of the replica; "" = none has started yet
+	Initial int64  // the stock that the product was last reset to
 }
 
 // Launch holds the settings with which a replica is started.
@@ -67,4 +74,47 @@ type Ask struct {
 	// deducted from: where the stock is computed, the first request of all locks the product's row.
 	About        About
 	ReserveFirst bool
+}
+
+// Kind is what a request about a reservation asks for.
+type Kind = judge.ReservationKind
+
+// The kinds that the lab asks for. SweepDue is no request: A, which sweeps, is held in a sweep.
+const (
+	Reserve  = judge.Reserve
+	Confirm  = judge.Confirm
+	Cancel   = judge.Cancel
+	SweepDue = Kind("sweep")
+)
+
+// About says what the victim does. The zero value is a deduction.
+type About struct {
+	Kind    Kind // Confirm or Cancel of a reservation, or SweepDue; "" = a deduction
+	Overdue bool // it comes after the deadline
+	Rehold  bool // the product lets a late payment take the units again
+	Batch   bool // two reservations are overdue
+}
+
+// Units is how many are reserved.
+func (a About) Units() int64 {
+	if a.Batch {
+		return 2
+	}
+	return 1
+}
+
+// Reservation is a reservation that a scene has made.
+type Reservation struct {
+	ID    string
+	Until time.Time // its deadline, by the store's clock, which is this machine's
+}
+
+// Overdue returns when the deadline of a reservation has passed.
+func (h Reservation) Overdue(ctx context.Context) error {
+	select {
+	case <-time.After(time.Until(h.Until) + time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -21,12 +21,12 @@ func Shop(binary string) Service {
 		Argv:  func(Launch, string) []string { return []string{binary, "serve"} },
 		Env:   shopEnv,
 		Ready: shopReady,
-		Reset: func(ctx context.Context, l *Lane, to api.SetStock) error {
-			return l.C.shop().SetStock(ctx, l.Product(), to)
+		Reset: func(ctx context.Context, at Site, to api.SetStock) error {
+			return at.shop().SetStock(ctx, at.Product(), to)
 		},
 		Call:   target.Ask.Call,
 		Read:   target.Read,
-		Ledger: func(ctx context.Context, l *Lane) (*api.Ledger, error) { return l.C.shop().Ledger(ctx, l.Product()) },
+		Ledger: func(ctx context.Context, at Site) (*api.Ledger, error) { return at.shop().Ledger(ctx, at.Product()) },
 	}
 }
 
@@ -59,9 +59,6 @@ func shopReady(ctx context.Context, addr string) error {
 }
 
 // shop is a replica of the shop, with the admin token.
-func (a *Actor) shop() *target.Shop {
-	return &target.Shop{URL: a.URL, Token: a.lane.servers.Stack.Token, Client: probe}
+func (s Site) shop() *target.Shop {
+	return &target.Shop{URL: s.URL, Token: s.Stack.Token, Client: probe}
 }
-
-// Modes asks the lane's C for the modes of the shop.
-func (l *Lane) Modes(ctx context.Context) ([]api.Mode, error) { return l.C.shop().Modes(ctx) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack"
 	"lastitem/stack/wire"
 )
@@ -28,7 +29,7 @@ import (
 func (s *Scene) Silence(services []string, renews bool) time.Duration {
 	asked := map[string]map[string][]span{}
 	for _, a := range s.Lane.actors() {
-		asked[a.Name] = renewals(a.Calls(s.since), a.servers(services), s.began)
+		asked[a.Name] = renewals(a.Calls(s.since), a.Servers(services...), s.began)
 	}
 	return silence(s.Events(), asked, renews)
 }
@@ -39,7 +40,7 @@ func (s *Scene) Silence(services []string, renews bool) time.Duration {
 func renewals(calls []wire.Call, servers []string, began time.Time) map[string][]span {
 	named := map[int64]bool{} // connections
 	for _, c := range calls {
-		named[c.Conn] = named[c.Conn] || strings.Contains(c.Pattern, lockPrefix)
+		named[c.Conn] = named[c.Conn] || strings.Contains(c.Pattern, gear.LockPrefix)
 	}
 	all := map[string][]span{}
 	for _, server := range servers {
@@ -59,7 +60,7 @@ func renewals(calls []wire.Call, servers []string, began time.Time) map[string][
 // every request does but health checks. A command without an answer has not, as far as its holder knows: the holder
 // gives the lock up. Only the keep-alives of etcd are a stream, which need not answer each message.
 func keeps(c wire.Call, began time.Time) (at span, may bool) {
-	at = span{from: c.Sent.Sub(began), lock: strings.Contains(c.Pattern, lockPrefix), session: true}
+	at = span{from: c.Sent.Sub(began), lock: strings.Contains(c.Pattern, gear.LockPrefix), session: true}
 	answered := c.Answered
 	switch c.Server {
 	case stack.Etcd:
@@ -101,7 +102,7 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 		case Asked, Reserves, Pays, Cancels:
 			last[e.Actor] = e.At
 		case Held:
-			h := hold{span{from: e.At, lock: strings.Contains(e.Text, lockPrefix)}, e.At}
+			h := hold{span{from: e.At, lock: strings.Contains(e.Text, gear.LockPrefix)}, e.At}
 			if at, known := last[e.Actor]; known && e.Actor == "A" {
 				h.asked = at
 			}

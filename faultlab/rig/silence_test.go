@@ -91,9 +91,10 @@ func answered(times ...time.Duration) (all []span) {
 // A session that is kept alive with another service, for another mode, renews no lock in Redis.
 func TestSilenceOfTheLocksServers(t *testing.T) {
 	t.Parallel()
-	l := serversOnly(t, Equipment{})
-	s := &Scene{Lane: l, began: time.Now(), since: wire.LastID()}
-	redis, other := dial(t, l.A, stack.Redis), dial(t, l.A, redlockNode)
+	l := serversOnly(t, stack.Redlock)
+	const firstNode = stack.Redlock + " 1"
+	s := &Scene{Lane: l, diary: diary{began: time.Now()}, since: wire.LastID()}
+	redis, other := dial(t, l.A, "SHOP_REDIS"), dial(t, l.A, "SHOP_REDLOCK")
 	redis.do("EXISTS", "lane1:lock:k")
 	s.Note(l.A, Held, "")
 	for range 20 {
@@ -106,8 +107,8 @@ func TestSilenceOfTheLocksServers(t *testing.T) {
 	if got := s.Silence([]string{stack.Redis}, true); got < hold {
 		t.Errorf("Silence() of Redis = %v, want at least %v", got, hold)
 	}
-	if got := s.Silence([]string{redlockNode}, true); got >= hold {
-		t.Errorf("Silence() of %s = %v, want less than %v", redlockNode, got, hold)
+	if got := s.Silence([]string{firstNode}, true); got >= hold {
+		t.Errorf("Silence() of %s = %v, want less than %v", firstNode, got, hold)
 	}
 }
 
@@ -162,7 +163,7 @@ func TestSilenceOfTheLocksSession(t *testing.T) {
 // serving returns a scene whose actor B serves a request by calling do.
 func serving(t *testing.T, do func(b *Actor)) *Scene {
 	t.Helper()
-	l := serversOnly(t, Equipment{})
+	l := serversOnly(t)
 	l.client = http.DefaultClient
 	l.Service = Service{
 		Call: target.Ask.Call,
@@ -170,7 +171,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 	}
 	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL
-	return &Scene{Lane: l, began: time.Now()}
+	return &Scene{Lane: l, diary: diary{began: time.Now()}}
 }
 
 // beforeSet is where B is held, before its only command.
@@ -185,12 +186,14 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	t.Parallel()
 	var conn *client
 	s := serving(t, func(*Actor) { conn.do("SET", "k", "v") })
-	conn = dial(t, s.Lane.B, stack.Redis)
+	conn = dial(t, s.Lane.B, "SHOP_REDIS")
 	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", generous)
 	if err != nil || p.answered() || !s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it held", err, p.answered(), s.Events())
 	}
-	testkit.Is(t, tell(t, s.Lane, stack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
+	there, err := s.Lane.Own.Tell(t.Context(), stack.Redis, "EXISTS", "k")
+	testkit.Must(t, err)
+	testkit.Is(t, there, "0", "EXISTS while the SET is held")
 	hold.Pass()
 	testkit.Check(t, p.Wait(t.Context()))
 }
@@ -203,7 +206,7 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	if err != nil || !p.answered() || s.happened(Held) {
 		t.Errorf("HoldOrYield = %v, answered %t, held %t; want it answered and not held", err, p.answered(), s.happened(Held))
 	}
-	testkit.Is(t, dial(t, s.Lane.B, stack.Redis).do("SET", "k", "v"), "OK", "a later SET")
+	testkit.Is(t, dial(t, s.Lane.B, "SHOP_REDIS").do("SET", "k", "v"), "OK", "a later SET")
 	hold.Pass()
 }
 
@@ -213,12 +216,12 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	var conn *client
 	s := serving(t, func(b *Actor) {
-		conn.send("WAIT", "1", "200") // for 200 ms, since there is no replica
+		go conn.Do(t.Context(), "WAIT", "1", "200") // for 200 ms, since there is no replica
 		for len(b.Unanswered()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	conn = dial(t, s.Lane.B, stack.Redis)
+	conn = dial(t, s.Lane.B, "SHOP_REDIS")
 	at := Position{Server: stack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
 	_, first, err := s.Hold(t.Context(), s.Lane.B, at, "first", generous)
 	testkit.Must(t, err)
@@ -248,7 +251,7 @@ func besideKeepAlives(t *testing.T, command ...string) (s *Scene, turn chan stru
 	t.Helper()
 	turn, beating := make(chan struct{}), make(chan struct{})
 	s = serving(t, func(*Actor) { <-turn })
-	conn := dial(t, s.Lane.B, stack.Redis)
+	conn := dial(t, s.Lane.B, "SHOP_REDIS")
 	go func() {
 		defer close(beating)
 		for {
@@ -273,7 +276,7 @@ func TestHoldOrYieldYields(t *testing.T) {
 		<-turn
 		conn.do("SET", "k", "v")
 	})
-	conn = dial(t, s.Lane.B, stack.Redis)
+	conn = dial(t, s.Lane.B, "SHOP_REDIS")
 	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", 0)
 	if err != nil || p.answered() || !s.happened(Blocked) || s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it blocked", err, p.answered(), s.Events())

@@ -128,7 +128,7 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return nil, 0, err
 	}
 	if ask.About.Kind == SweepDue {
-		return s.traceSweep(ctx)
+		return s.Reservations.trace(ctx)
 	}
 	a, err := s.askAbout(ctx)
 	if err != nil {
@@ -140,6 +140,21 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	}
 	calls, err := l.settled(ctx, l.A, a.since)
 	return positions(calls), took, err
+}
+
+// askAbout sends the victim's request and waits for its answer.
+func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
+	if kind := s.ask.About.Kind; kind == "" {
+		p = s.Ask(s.Lane.A, s.NewKey())
+	} else {
+		h, err := s.Reservations.First(ctx, Long)
+		if err != nil {
+			return nil, err
+		}
+		p = s.Reservations.Ask(s.Lane.A, kind, h, 0)
+	}
+	err = p.Wait(ctx)
+	return p, err
 }
 
 // settled waits until a replica sends nothing more but keep-alives, and returns what else it has sent since a call.
@@ -159,21 +174,6 @@ func (l *Lane) settled(ctx context.Context, a *Actor, since int64) ([]wire.Call,
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// positions numbers the commands of a kind.
-func positions(calls []wire.Call) []Position {
-	var all []Position
-	seen := map[[2]string]int{}
-	for _, c := range calls {
-		if c.Setup || c.Poll {
-			continue
-		}
-		kind := [2]string{c.Server, c.Pattern}
-		seen[kind]++
-		all = append(all, Position{Server: c.Server, Pattern: c.Pattern, Nth: seen[kind], Cut: Command})
-	}
-	return all
 }
 
 // common returns the positions that occur in most runs, in the order of the run that has the most of them, the last of

@@ -2,12 +2,10 @@ package rig
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"lastitem/contract/api"
-	"lastitem/judge"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack/wire"
 )
 
@@ -35,7 +33,9 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 
 // look returns the time until the next poll of a request that last made progress at moved. Polls get rarer: most
 // answers come at once, and a request without progress waits for a lease to expire.
-func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
+func look(moved time.Time) time.Duration {
+	return min(time.Millisecond+time.Since(moved)/8, 10*time.Millisecond)
+}
 
 // blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter is for
 // [Lane.still].
@@ -60,7 +60,7 @@ const mostStill = 3 * time.Second
 // the only server whose clients wait for each other's locks. An earlier call is another request's.
 func (a *Actor) blocked(since int64) bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
-		return c.ID > since && (c.Sent.IsZero() || c.Server == Database)
+		return c.ID > since && (c.Sent.IsZero() || c.Server == gear.Database)
 	})
 }
 
@@ -101,7 +101,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 			return false
 		case <-ctx.Done():
 			return true
-		case <-time.After(polling):
+		case <-time.After(time.Millisecond):
 		}
 		if now := s.progress(a, p.since); now != last {
 			last, moved = now, time.Now()
@@ -113,167 +113,38 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 	return true
 }
 
-// WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody
-// releases never answers p: then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so
-// that these requests can have no late effect, and marks them as stuck, see decline. bound is how long a lock may
-// outlive its holder. An error: the replica waits for a server, or ctx has ended.
-func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
-	if !s.Lane.Service.Waits {
-		return p.Wait(ctx)
-	}
-	asked := []*Pending{p}
-	for range attemptsAfter {
-		if answeredWithin(ctx, bound+stuckAfter, asked) {
-			return nil
-		}
-		bound = 0
-		asked = append(asked, s.Ask(a, s.NewKey()))
-	}
-	if answeredWithin(ctx, stuckAfter, asked) {
-		return nil
-	}
-	if a.blocked(0) || ctx.Err() != nil {
-		return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server", a.Name)
-	}
-	waiting := slices.DeleteFunc(asked, (*Pending).answered)
-	s.Note(a, Killed, "")
-	a.Kill()
-	if err := a.Discard(ctx); err != nil {
-		return err
-	}
-	for _, one := range waiting {
-		if err := one.Wait(ctx); err != nil {
-			return err
-		}
-		one.stuck = true
-	}
-	return nil
-}
-
-// decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an
-// order with their key shows that they did or, where no order shows a key, more orders than answers.
-func (s *Scene) decline(history []judge.Op, orders []api.Order) {
-	sold, keyed, spare := map[string]bool{}, false, len(orders)
-	for _, o := range orders {
-		sold[o.Key], keyed = true, keyed || o.Key != ""
-	}
-	for i, op := range history {
-		if op.Outcome == judge.OK && !op.Replayed || op.Outcome == judge.Unknown && !s.ops[i].stuck {
-			spare--
-		}
-	}
-	for i := range history {
-		switch {
-		case !s.ops[i].stuck || keyed && sold[history[i].Key]:
-		case !keyed && spare > 0:
-			spare--
-		default:
-			history[i].Outcome, history[i].Code = judge.Declined, api.LockBusy
-		}
-	}
-}
-
-// stuckAfter is how long a client waits beyond the bound, since the machine may be busy.
-const stuckAfter = 3 * time.Second
-
-// answered says whether the answer has come.
-func (p *Pending) answered() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// answeredWithin says whether all requests were answered in time.
-func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for _, p := range asked {
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
-}
-
-// asker returns the URL of a replica that can answer: C, else B, else A.
-func (l *Lane) asker() string {
-	for _, a := range []*Actor{l.C, l.B} {
-		if a.alive() && !a.stopped {
-			return a.URL
-		}
-	}
-	return l.A.URL
-}
-
-// HoldOrYield sends a request to an actor. It returns when the request is held at the position, has been answered, or
-// has to wait for a request that is held: for a row that a transaction has locked, or inside its process. In the last
-// case the hold stays armed, and [Scene.Yield] waits for it again. wait bounds how long the request waits for a lock.
-// An error means that the actor has no such server, or that ctx has ended.
-func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
-	*wire.Hold, error) {
-	hold, err := a.Arm(at)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := s.AskWithin(a, key, wait)
-	s.Yield(ctx, a, at, p, hold, wait)
-	if ctx.Err() != nil {
-		hold.Cancel()
-		return p, hold, fmt.Errorf("faultlab: waiting for %s to be held %s: %w", a.Name, at, context.Cause(ctx))
-	}
-	return p, hold, nil
-}
-
 // yieldAfter is how long the database may leave a call unanswered before the request counts as waiting for a row lock.
 // It is longer than blockedAfter, because a request that counts as waiting too early is not held at its position. Other
 // traffic of the process does not matter: a session with a lock service sends keep-alives all the time.
 const yieldAfter = 4 * blockedAfter
 
-// Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how
-// long the request may wait for a lock in its process without doing anything. Yield takes no longer than wait plus
-// mostStill.
-func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
-	last, began := s.progress(a, p.since), time.Now()
-	moved := began
-	for {
-		select {
-		case <-hold.Reached():
-			s.Note(a, Held, at.String())
-			return
-		case <-p.done:
-			s.afterAnswer(ctx, a, at, p, hold)
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(look(moved)):
-		}
-		if now := s.progress(a, p.since); now != last {
-			last, moved = now, time.Now()
-		}
-		if a.waitsForRow(p.since) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {
-			s.Note(a, Blocked, "")
-			return
-		}
-	}
-}
-
-// afterAnswer notes a request that is held after its answer, and cancels the hold of any other.
-func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold) {
-	if s.reachedAfter(ctx, a, p, hold) {
-		s.Note(a, Held, at.String())
-		return
-	}
-	hold.Cancel()
-}
-
 // waitsForRow says whether the database has left a call with a number above since unanswered for yieldAfter.
 func (a *Actor) waitsForRow(since int64) bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
-		return c.Server == Database && c.ID > since && !c.Sent.IsZero() && time.Since(c.Sent) > yieldAfter
+		return c.Server == gear.Database && c.ID > since && !c.Sent.IsZero() && time.Since(c.Sent) > yieldAfter
 	})
 }
+
+// AwaitFailure waits until a command of the actor fails with that error number. [gear.ErrNothing]: the request was
+// answered without such an error.
+func (s *Scene) AwaitFailure(ctx context.Context, a *Actor, p *Pending, number string) error {
+	err := gear.Until(ctx, "error "+number, func() bool {
+		select {
+		case <-p.done:
+			return true
+		default:
+			return s.Failed(a, number)
+		}
+	})
+	if err == nil && !s.Failed(a, number) {
+		return gear.ErrNothing
+	}
+	return err
+}
+
+// Still is how long a request that a person steps through may do nothing before it counts as waiting inside its
+// process. A call that the database leaves unanswered for [BlockedAfter] counts as waiting in the database.
+const (
+	Still        = 5 * time.Second
+	BlockedAfter = yieldAfter
+)

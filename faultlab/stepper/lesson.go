@@ -6,6 +6,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
 )
 
@@ -61,7 +62,7 @@ func stolen(p *play) bool { return p.foreign }
 
 // shut is an aim: the holder of a lock without a TTL is dead, stock is left, and the other client was refused.
 func shut(p *play) bool {
-	i := slices.IndexFunc(p.stores.Redis, func(k rig.Key) bool { return k.Name == p.lesson.lock(p.lane) && k.TTL < 0 })
+	i := slices.IndexFunc(p.stores.Redis, func(k gear.Key) bool { return k.Name == p.lesson.lock(p.lane) && k.TTL < 0 })
 	if i < 0 || p.stock == 0 {
 		return false
 	}

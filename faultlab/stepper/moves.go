@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack/wire"
 )
 
@@ -108,7 +109,7 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	c.asked++
 	c.phase, c.at = Waiting, nil
 	if c.wants != "" {
-		c.request = s.AskReservationAgain(c.actor, c.wants, c.of, c.key)
+		c.request = s.Reservations.AskAgain(c.actor, c.wants, c.of, c.key)
 	} else {
 		c.request = s.Ask(c.actor, c.key)
 	}
@@ -164,7 +165,7 @@ func (c *client) settle(ctx context.Context, still time.Duration) error {
 
 // inDatabase reports whether the client waits for an answer of the database.
 func (c *client) inDatabase() bool {
-	return slices.ContainsFunc(c.actor.Unanswered(), func(call wire.Call) bool { return call.Server == rig.Database })
+	return slices.ContainsFunc(c.actor.Unanswered(), func(call wire.Call) bool { return call.Server == gear.Database })
 }
 
 // arrived updates the phase of a request that has moved on, and reports whether the request no longer waits.

@@ -51,7 +51,7 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 	}
 	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
 	if l.Asks != nil {
-		first := scene.AskReservationAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
+		first := scene.Reservations.AskAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
 		if err := first.Wait(ctx); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 	var mover *client
 	switch {
 	case move == expire && p.lesson.Asks != nil:
-		if possible, err = p.scene.PassDeadline(ctx, p.held); !possible {
+		if possible, err = p.scene.Reservations.PassDeadline(ctx, p.held); !possible {
 			return false, err
 		}
 	case move == expire:

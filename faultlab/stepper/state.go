@@ -10,6 +10,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 )
 
 // State is the state to which a schedule has led.
@@ -59,8 +60,8 @@ type Step struct {
 
 // Stores has the contents of Redis and of the database for the product.
 type Stores struct {
-	Redis []rig.Key   `json:"redis"`
-	SQL   []rig.Table `json:"sql"`
+	Redis []gear.Key   `json:"redis"`
+	SQL   []gear.Table `json:"sql"`
 }
 
 // state returns the state of the play.
@@ -98,7 +99,7 @@ func (c *client) answer() string {
 
 // look reads the stores of a lesson: Redis, which has the locks, and the database if it has the stock.
 func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
-	s.SQL = []rig.Table{}
+	s.SQL = []gear.Table{}
 	if l.Store == api.SQL {
 		if s.SQL, err = lane.Tables(ctx); err != nil {
 			return s, err
@@ -107,7 +108,7 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	if s.Redis, err = lane.Keys(ctx); err != nil {
 		return s, err
 	}
-	s.Redis = slices.DeleteFunc(s.Redis, func(k rig.Key) bool {
+	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
 		return strings.HasPrefix(k.Name, "initial:") || l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
 	})
 	for _, k := range s.Redis {

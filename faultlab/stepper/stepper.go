@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack"
 )
 
@@ -51,7 +52,7 @@ type Stepper struct {
 	cancel  context.CancelFunc
 
 	// The fields below belong to the caller that holds busy.
-	servers *rig.Servers
+	servers *gear.Servers
 	lane    *rig.Lane
 	play    *play
 	timer   *time.Timer
@@ -200,12 +201,12 @@ func (s *Stepper) start() error {
 		return err
 	}
 	binary := cmp.Or(s.options.Binary, os.Getenv(stack.EnvBinary), self)
-	if s.servers, err = rig.Start(ctx, rig.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
+	if s.servers, err = gear.Start(ctx, gear.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
 		return err
 	}
-	s.lane, err = s.servers.NewLane(ctx, rig.LaneOptions{
-		Service: rig.Shop(binary), TTL: ttl, Patience: patience, Equipment: rig.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" +
-			patience.String()},
+	s.lane, err = rig.NewLane(ctx, s.servers, rig.LaneOptions{
+		Service: rig.Shop(binary), Patience: patience, SetOptions: gear.SetOptions{TTL: ttl,
+			Equipment: gear.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" + patience.String()}},
 	})
 	return err
 }

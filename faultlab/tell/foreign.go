@@ -16,21 +16,15 @@ import (
 
 // foreignWords are the texts of the report on a foreign service, in one language.
 type foreignWords struct {
-	fault, found, tried         string
-	breaks, holds, wrong, locks string
-	unsure, unjudged, never     string
-	untested, colon             string
-	letters                     map[byte]string
+	fault, found, tried, breaks, untested, wrong, locks, never string
+	letters                                                    map[byte]string
 }
 
 var foreignTexts = text.Table(foreignWords{
 	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first " +
 		"position that showed each letter:\n",
-	holds:    "\nNothing that was played broke it%s.\n",
-	untested: "\nNot tried:\n", colon: ": ",
-	unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
-	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n",
-	never: "%s (never expires)",
+	untested: "\nNot tried:\n", wrong: "\nSchedules that proved nothing:\n",
+	locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 	letters: map[byte]string{
 		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
 		'D': "a repeated request was charged twice",
@@ -49,15 +43,11 @@ func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 	for _, c := range r.Cells {
 		b.WriteString(report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
 	}
-	switch {
-	case r.Broken() > 0:
+	if r.Broken() > 0 {
 		b.WriteString(t.breaks)
-	case r.Proved() && r.Judged > 0:
-		fmt.Fprintf(&b, t.holds, held(r, t.colon))
-	case r.Judged == 0:
-		b.WriteString(t.unjudged)
-	default:
-		b.WriteString(t.unsure)
+	} else {
+		_, said := foreignBanner(r, lang)
+		b.WriteString("\n" + said.In(lang) + "\n")
 	}
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
@@ -107,12 +97,26 @@ func byLetter(a, b string) int {
 	return strings.Index(faultlab.Letters, a) - strings.Index(faultlab.Letters, b)
 }
 
-// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
-func held(r *faultlab.Result, separator string) string {
-	if names := r.Faults(api.Exact); names != nil {
-		return separator + strings.Join(names, ", ")
+// foreignBanner says in a sentence what came of a service, and the colour of that in a page.
+func foreignBanner(r *faultlab.Result, lang string) (tone string, sentence text.Text) {
+	switch n := r.Broken(); {
+	case n > 0:
+		return "bad", text.Of("Of %[2]d [fault|faults], %[1]d [breaks|break] the service.").With(n, len(r.Cells))
+	case r.Proved() && r.Judged > 0:
+		tone = "good"
+		if len(r.Untested()) > 0 {
+			tone = "warm"
+		}
+		held := ""
+		if names := r.Faults(api.Exact); names != nil {
+			held = text.Of(": ").In(lang) + strings.Join(names, ", ")
+		}
+		return tone, text.Of("Nothing that was played broke it%s.").With(held)
+	case r.Judged == 0:
+		return "warm", text.Of("No schedule could be judged.")
+	default:
+		return "warm", text.Of("Nothing broke it, but some schedules proved nothing.")
 	}
-	return ""
 }
 
 // where is the text of a schedule without mode and fault: the variant and the positions.

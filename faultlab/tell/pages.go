@@ -114,8 +114,8 @@ func markdown(m faultlab.Matrix, lang string, modes []api.Mode) string {
 	return b.String()
 }
 
-// WriteMatrix writes the page of the matrix in both languages, matrix.md and matrix.zh.md, into a directory. modes gives
-// the rows, and the cells that cannot happen.
+// WriteMatrix writes the page of the matrix in both languages, matrix.md and matrix.zh.md, into a directory. modes
+// gives the rows, and the cells that cannot happen.
 func WriteMatrix(m faultlab.Matrix, dir string, modes []api.Mode) error {
 	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(markdown(m, lang, modes)), 0o644); err != nil {

@@ -164,24 +164,6 @@ func pageOf(r *faultlab.Result, o PageOptions) labPage {
 	return v
 }
 
-// foreignBanner returns the colour and the sentence of the banner for a foreign service.
-func foreignBanner(r *faultlab.Result, lang string) (tone string, sentence text.Text) {
-	switch n := r.Broken(); {
-	case n > 0:
-		return "bad", text.Of("Of %[2]d [fault|faults], %[1]d [breaks|break] the service.").With(n, len(r.Cells))
-	case r.Proved() && r.Judged > 0:
-		tone = "good"
-		if len(r.Untested()) > 0 {
-			tone = "warm"
-		}
-		return tone, text.Of("Nothing that was played broke it%s.").With(held(r, text.Of(": ").In(lang)))
-	case r.Judged == 0:
-		return "warm", text.Of("No schedule could be judged.")
-	default:
-		return "warm", text.Of("Nothing broke it, but some schedules proved nothing.")
-	}
-}
-
 // name is the name of a cell in the page.
 func name(c faultlab.Cell) string {
 	return strings.TrimSpace(c.Mode + " " + string(c.Store) + " " + string(c.Fault))
@@ -258,23 +240,14 @@ func pageStory(p faultlab.Played, lang string) labStory {
 	t := storyTexts.In(lang)
 	s := labStory{Title: p.Schedule.String() + ": " + string(p.Outcome), Why: p.Why}
 	s.Ledger = fmt.Sprintf(t.ledger, p.Story.Initial, p.Story.Left, p.Story.Ordered)
-	for lines := p.Story.Lines; len(lines) > 0; {
-		l := lines[0]
-		said, class := labText{Text: said(l, t)}, "lab"
+	for _, l := range folded(p.Story.Lines) {
+		said := labText{said(l, t), "lab"}
 		switch l.Event {
 		case "":
-			class = ""
-		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Answered:
-			class = "client"
+			said.Class = ""
+		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Answered, Busy:
+			said.Class = "client"
 		}
-		times, used := turnedAway(lines)
-		if times > 1 {
-			said.Text = fmt.Sprintf(t.busy, times)
-		} else {
-			used = 1
-		}
-		lines = lines[used:]
-		said.Class = class
 		line := labLine{At: fmt.Sprintf("%.1f", float64(l.At.Microseconds())/1000)}
 		line.Lanes[min(max(int(l.Actor[0]-'A'), 0), len(line.Lanes)-1)] = said
 		s.Lines = append(s.Lines, line)

@@ -29,7 +29,8 @@ func sheet(t *testing.T, lang string, change func(*faultlab.Result)) string {
 	a, b := at("GET"), at("SET")
 	all := []faultlab.Played{{Schedule: a, Outcome: "O", Story: story}, {Schedule: b, Outcome: "L"}}
 	c := faultlab.Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: "O", Found: "OL", Tried: 3,
-		Witnesses: map[string]faultlab.Schedule{"O": a, "L": b}, Wrong: []string{"found L, which is not claimed: " + b.String()}}
+		Witnesses: map[string]faultlab.Schedule{"O": a, "L": b},
+		Wrong:     []string{"found L, which is not claimed: " + b.String()}}
 	r := &faultlab.Result{
 		Cells:   []faultlab.Cell{c, {Mode: "safe", Store: api.SQL, Fault: api.Pause, Claim: ".", Found: ".", Tried: 3}},
 		Told:    all,

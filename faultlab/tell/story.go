@@ -3,6 +3,7 @@ package tell
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"lastitem/contract/api"
@@ -32,7 +33,7 @@ var storyTexts = text.Table(storyWords{
 		rig.ReadOnly: "** the database is read-only", rig.WritableAgain: "** the database accepts writes again",
 		rig.Struck: "** server:",
 	},
-	busy: "> asks %d times: lock_busy", ledger: "ledger: %d at first, %d left, %d ordered",
+	busy: "> asks %s times: lock_busy", ledger: "ledger: %d at first, %d left, %d ordered",
 })
 
 // Story writes the outcome of a schedule, and its story in three columns.
@@ -58,29 +59,41 @@ const laneWidth = 50
 
 func writeStory(b *strings.Builder, s *faultlab.Story, t storyWords) {
 	fmt.Fprintf(b, "\n%8s  %s%s%s\n", "ms", report.Left("A", laneWidth), report.Left("B", laneWidth), "C")
-	lines := s.Lines
-	for len(lines) > 0 {
-		line := lines[0]
-		said := said(line, t)
-		busy, used := turnedAway(lines)
-		if busy > 1 {
-			said = fmt.Sprintf(t.busy, busy)
-		} else {
-			used = 1
-		}
-		lines = lines[used:]
+	for _, line := range folded(s.Lines) {
 		column := strings.Repeat(" ", int(line.Actor[0]-'A')*laneWidth)
-		fmt.Fprintf(b, "%8.1f  %s%s\n", float64(line.At.Microseconds())/1000, column, shorten(said, laneWidth-2))
+		fmt.Fprintf(b, "%8.1f  %s%s\n", float64(line.At.Microseconds())/1000, column, shorten(said(line, t), laneWidth-2))
 	}
 	fmt.Fprintf(b, "\n"+t.ledger+"\n", s.Initial, s.Left, s.Ordered)
 }
 
 // said is the line without its actor.
 func said(l faultlab.Line, t storyWords) string {
-	if l.Event == "" {
+	switch l.Event {
+	case "":
 		return l.Text
+	case Busy:
+		return fmt.Sprintf(t.busy, l.Text)
 	}
 	return strings.TrimSpace(t.events[l.Event] + " " + l.Text)
+}
+
+// Busy is the event of a client that was refused several times in a row because of a lock; the text is the number of
+// refusals.
+const Busy rig.What = "busy"
+
+// folded makes repeated refusals one line.
+func folded(lines []faultlab.Line) (all []faultlab.Line) {
+	for len(lines) > 0 {
+		l := lines[0]
+		times, used := turnedAway(lines)
+		if times > 1 {
+			l.Event, l.Text = Busy, strconv.Itoa(times)
+		} else {
+			used = 1
+		}
+		all, lines = append(all, l), lines[used:]
+	}
+	return all
 }
 
 // turnedAway returns how many requests of the first line's actor were refused before anything else happened, and how

@@ -40,10 +40,6 @@ type Step struct {
 	Text  string
 }
 
-// Busy is the event of a client that was refused several times in a row because of a lock; the text is the number of
-// refusals.
-const Busy rig.What = "busy"
-
 // MarshalJSON writes the step as an array, which is short: a matrix has thousands of steps.
 func (s Step) MarshalJSON() ([]byte, error) {
 	ms := json.Number(strconv.FormatFloat(float64(s.At.Microseconds()/100)/10, 'f', -1, 64))
@@ -151,15 +147,7 @@ func talesJSON(all []Tale) ([]byte, error) {
 func tale(p faultlab.Played) Tale {
 	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left,
 		Ordered: p.Story.Ordered}
-	for lines := p.Story.Lines; len(lines) > 0; {
-		l := lines[0]
-		times, used := turnedAway(lines)
-		if times > 1 {
-			l.Event, l.Text = Busy, strconv.Itoa(times)
-		} else {
-			used = 1
-		}
-		lines = lines[used:]
+	for _, l := range folded(p.Story.Lines) {
 		t.Steps = append(t.Steps, Step(l))
 	}
 	return t

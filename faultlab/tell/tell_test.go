@@ -52,7 +52,8 @@ func TestStoryFoldsBusyAnswers(t *testing.T) {
 	t.Parallel()
 	var lines []faultlab.Line
 	add := func(actor string, event rig.What, text string) {
-		lines = append(lines, faultlab.Line{At: time.Duration(len(lines)) * time.Millisecond, Actor: actor, Event: event, Text: text})
+		lines = append(lines, faultlab.Line{At: time.Duration(len(lines)) * time.Millisecond, Actor: actor,
+			Event: event, Text: text})
 	}
 	add("A", rig.Held, "before redis: SET stock:{#}")
 	for range 3 {
@@ -188,13 +189,16 @@ func TestTaleFolds(t *testing.T) {
 func TestRetell(t *testing.T) {
 	t.Parallel()
 	held := func(at string) faultlab.Schedule {
-		return faultlab.Schedule{Mode: "m", Fault: api.Slow, A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
+		return faultlab.Schedule{Mode: "m", Fault: api.Slow,
+			A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
 	}
 	one, two, three := held("GET"), held("SET"), held("DEL")
-	m := faultlab.Matrix{Cells: []faultlab.Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]faultlab.Schedule{"O": one, "L": two,
-		"A": three}}}}
+	m := faultlab.Matrix{Cells: []faultlab.Cell{{Mode: "m", Fault: api.Slow,
+		Witnesses: map[string]faultlab.Schedule{"O": one, "L": two,
+			"A": three}}}}
 	all, err := Retell(m, []Tale{{Schedule: two.String(), Why: "known"}, {Schedule: "gone"}},
-		[]faultlab.Played{{Schedule: one, Outcome: "OL", Story: &faultlab.Story{}}, {Schedule: three, Outcome: api.Exact, Story: &faultlab.Story{}}})
+		[]faultlab.Played{{Schedule: one, Outcome: "OL", Story: &faultlab.Story{}},
+			{Schedule: three, Outcome: api.Exact, Story: &faultlab.Story{}}})
 	if err == nil || !strings.Contains(err.Error(), three.String()+": ., want A") ||
 		strings.Contains(err.Error(), one.String()) {
 		t.Errorf("Retell: %v, want that the third schedule did not show A", err)

@@ -15,16 +15,16 @@ const (
 	ExitInterrupted = 130
 )
 
-// Exit says what an exit code means.
-type Exit struct {
+// Exits says what each exit code means.
+type Exits []struct {
 	Code  int
 	Means text.Text
 }
 
-// ExitHelp renders the table of exit codes, which every help text ends with.
-func ExitHelp(exits []Exit, lang string) string {
+// Help renders the table of exit codes, which every help text ends with.
+func (all Exits) Help(lang string) string {
 	var b strings.Builder
-	for _, x := range exits {
+	for _, x := range all {
 		fmt.Fprintf(&b, "  %3d  %s\n", x.Code, x.Means.In(lang))
 	}
 	return b.String()

@@ -16,9 +16,9 @@ import (
 )
 
 // Finish prints the error of a command in the language lang and returns the exit code: that of an [Error], else
-// ExitUsage, since cobra's own errors are about the command line and every RunE wraps its errors by way of [Run]. Errors
-// begin with the name of a package; where a command of that name is among others, a user of another one would take it
-// for theirs, and so it is left out.
+// ExitUsage, since cobra's own errors are about the command line and every RunE wraps its errors by way of [Run]. An
+// error may begin with the name of its package; where that is the name of one of others, which are commands, users of
+// another command would misread it, and it is left out.
 func Finish(cmd *cobra.Command, err error, lang string, others ...string) int {
 	if err == nil {
 		return ExitOK

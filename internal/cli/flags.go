@@ -18,11 +18,11 @@ type Flags []struct {
 	Help  text.Text
 }
 
-// Lists of strings as values of flags.
-type (
-	List     []string // comma-separated
-	Repeated []string // one value each time that the flag is given
-)
+// A List is the value of a flag that takes several, comma-separated.
+type List []string
+
+// Repeated is the value of a flag that takes one each time that it is given.
+type Repeated []string
 
 // Add declares the flags on set, with their help in a language.
 func (all Flags) Add(set *pflag.FlagSet, lang string) {

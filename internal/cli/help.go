@@ -37,7 +37,7 @@ func Section(set *pflag.FlagSet, title string, declare func()) {
 type helper struct {
 	lang  string
 	wide  int
-	exits []Exit
+	exits Exits
 }
 
 // The help is as wide as the terminal, within these limits; without a terminal it is widestHelp wide.
@@ -47,7 +47,7 @@ const (
 )
 
 // helperFor returns a helper for w.
-func helperFor(w io.Writer, lang string, exits []Exit) helper {
+func helperFor(w io.Writer, lang string, exits Exits) helper {
 	_, wide := layout.Terminal(w)
 	if wide == 0 {
 		wide = widestHelp
@@ -57,7 +57,7 @@ func helperFor(w io.Writer, lang string, exits []Exit) helper {
 
 // SetHelp makes a command and those below it print their help in a language, in sections, and with what their exit
 // codes mean.
-func SetHelp(root *cobra.Command, lang string, exits []Exit) {
+func SetHelp(root *cobra.Command, lang string, exits Exits) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		h := helperFor(c.OutOrStdout(), lang, exits)
 		long := c.Long
@@ -132,7 +132,7 @@ func (h helper) usage(c *cobra.Command) string {
 	if c.HasAvailableLocalFlags() {
 		b.WriteString("\n\n" + h.flagSections(c.LocalFlags()))
 	}
-	b.WriteString("\n\n" + say(text.Of("Exit codes:")) + "\n" + ExitHelp(h.exits, h.lang))
+	b.WriteString("\n\n" + say(text.Of("Exit codes:")) + "\n" + h.exits.Help(h.lang))
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, say(text.Of("\n'%s COMMAND --help' says more about a command.\n")), c.CommandPath())
 	}

@@ -1,6 +1,7 @@
-// Package cli is the kit of our command lines, over cobra: what every program and command of ours has alike, and nothing
-// about what they do. [Flags] declares flags, [Output] says in which form a result goes where, [SetHelp] prints the help,
-// [Run] and [Finish] turn errors into messages and exit codes. Texts are English or Chinese, as [Language] finds.
+// Package cli is the kit of our command lines, over cobra: what every program and command of ours has alike, and
+// nothing about what they do. [Flags] declares flags, [Output] says in which form a result goes where, [SetHelp] prints
+// the help, [Run] and [Finish] turn errors into messages and exit codes. Texts are English or Chinese, as [Language]
+// finds.
 package cli
 
 import (

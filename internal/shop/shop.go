@@ -5,7 +5,7 @@
 //
 //	check.go (valid? which store?) ── backends.go (up?) ── deadline.go (in time) ── the mode ── group_commit.go, where it is queued
 //
-// Products are set and read in product.go, page by page in page.go.
+// Products are set and read in product.go, page by page in page.go; what buyers hold of them, in reservations.go.
 package shop
 
 import (

@@ -30,6 +30,7 @@ func Modes(ctx context.Context, what Comparing) (Comparison, error) {
 	c.Environment.Version = what.Version
 	c.Environment.Replicas, c.Environment.RTT, c.Environment.Servers = what.Replicas, what.RTT, what.Servers
 	jobs := c.jobs(what)
+	what.Run = what.metered()
 	var failed error
 	for i, j := range jobs {
 		if ctx.Err() != nil || failed != nil {
@@ -102,7 +103,8 @@ func (c *Comparison) fitting(what Comparing) []job {
 			if !m.Available {
 				continue
 			}
-			if !p.Suits(m) && slices.ContainsFunc(c.Plans, func(o plan.Plan) bool { return o.Suits(m) }) {
+			p := p.For(m)
+			if !p.Suits(m) && slices.ContainsFunc(c.Plans, func(o plan.Plan) bool { return o.For(m).Suits(m) }) {
 				continue // another plan is made for it
 			}
 			if what.Fits != nil {

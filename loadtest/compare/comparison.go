@@ -107,6 +107,9 @@ type Comparing struct {
 	// the service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot
 	// be read.
 	MarkLogs func() (since func(n int) []string)
+	// PIDs lists the service's processes, by the parts of [loadtest.Result].CPU; a mode's stores are those that it needs.
+	// nil = not known.
+	PIDs func(api.Mode) map[string][]int
 	// Progress is called at every step, by one goroutine at a time; nil = not called.
 	Progress func(Step)
 	// Each is called with every result and its history, which the comparison then drops; nil = not called.

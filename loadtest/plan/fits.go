@@ -1,14 +1,38 @@
 package plan
 
 import (
+	"time"
+
 	"lastitem/contract/api"
 	"lastitem/say/text"
 )
 
 // Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
-// any other.
+// any other; of a plan with segments, one that knows them.
 func (p Plan) Suits(m api.Mode) bool {
-	return p.Reserving.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0))
+	return p.Reserving.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0)) &&
+		(p.Segments == 0 || m.Segments > 0)
+}
+
+// mostUnits is the most stock of a plan that adapts where each unit has a row, which has to be written first.
+const mostUnits = 50_000
+
+// For returns the plan for a mode: where it adapts, a reservation is paid at once, a mode that counts the orders of a
+// buyer gets buyers, and one with a row per unit has fewer units.
+func (p Plan) For(m api.Mode) Plan {
+	if !p.Adapts {
+		return p
+	}
+	if m.Units {
+		p.Stock = min(p.Stock, mostUnits)
+	}
+	if m.Reserves {
+		p.Reserving = Reserving{For: time.Minute, Pays: 1}
+	}
+	if m.BreaksLimit() {
+		p.Reserving.PerBuyer = 1
+	}
+	return p
 }
 
 // Fits returns why the plan, with its defaults, cannot run against the mode, for instance because the mode has no

@@ -61,6 +61,11 @@ type Plan struct {
 	// nothing. It is for plans on one product with more demand than stock.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
+	// Direct sends the load to one replica, past the balancer. It needs a private stack, whose replicas are known.
+	Direct bool `json:"direct,omitempty"`
+	// Adapts makes a plan that deducts fit every mode, see [Plan.For].
+	Adapts bool `json:"adapts,omitempty"`
+
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected.
 	MustEnd *int64 `json:"must_end,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/contract/api"
 	"lastitem/testkit"
 )
 
@@ -187,7 +188,7 @@ func TestNamedPlansAreValid(t *testing.T) {
 			t.Errorf("Named(%s) = %v, %v, want plans with a title in both languages", named.Name, plans, ok)
 		}
 		for _, p := range plans {
-			if err := p.WithDefaults().Validate(); err != nil || p.Name != named.Name {
+			if err := p.WithDefaults().Validate(); err != nil || p.Name != named.Name && !p.Adapts {
 				t.Errorf("plan %q of %s: %v", p.Name, named.Name, err)
 			}
 		}
@@ -383,5 +384,29 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 	}
 	if got := strings.Join(properties["49586"], "|"); !strings.Contains(got, "200") || !strings.Contains(got, "409") {
 		t.Errorf("response assertion accepts %q, want 200 and 409", got)
+	}
+}
+
+// A plan that adapts has buyers for a mode that reserves, who pay at once, and fewer units where each has a row. Any
+// other plan stays as it is.
+func TestFor(t *testing.T) {
+	t.Parallel()
+	costs, _ := Named("costs")
+	reserving := api.Mode{Name: "m", Reserves: true, Units: true}
+	p := costs[0].For(reserving)
+	if !p.Suits(reserving) || p.Reserving.Pays != 1 || p.Stock != mostUnits || p.WithDefaults().Validate() != nil {
+		t.Errorf("direct for a mode that reserves: %+v, want buyers who all pay", p)
+	}
+	if p := costs[2].For(reserving); p.Stock != 1 {
+		t.Errorf("refusals for a mode with units: stock %d, want 1", p.Stock)
+	}
+	if p := costs[1].For(api.Mode{Name: "m"}); p.Reserving.On() || p.Stock != costs[1].Stock {
+		t.Errorf("nginx for a mode that deducts: %+v, want it as it is", p)
+	}
+	if p := (Plan{Stock: 7}).For(reserving); p.Reserving.On() || p.Stock != 7 {
+		t.Errorf("a plan that does not adapt: %+v, want it as it is", p)
+	}
+	if p := (Plan{Segments: 10}); p.Suits(api.Mode{}) || !p.Suits(api.Mode{Segments: 4}) {
+		t.Error("a plan with segments suits a mode that knows none, or no mode that does")
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"lastitem/say/text"
@@ -16,7 +17,16 @@ type NamedPlan struct {
 // waitAsWriteUps is how long the well-known write-ups let a request wait for the lock.
 const waitAsWriteUps = 3 * time.Second
 
-// All lists the named plans. All except demo, reserve and limit are those of well-known write-ups, to compare numbers.
+// costing is a plan that measures what an answer costs: more stock than any mode sells, and one load for all modes.
+func costing(name string, p Plan) Plan {
+	p.Name, p.VUs, p.Warmup, p.Wait, p.Repeat, p.Adapts = name, 64, 300*time.Millisecond, time.Second, 3, true
+	p.Stock = cmp.Or(p.Stock, 1_000_000_000) // the most that the shop accepts
+	p.Duration = cmp.Or(p.Duration, 1250*time.Millisecond)
+	return p
+}
+
+// All lists the named plans. Those from jmeter to segments, except reserve and limit, are those of well-known
+// write-ups, to compare numbers.
 var All = []NamedPlan{
 	{
 		Name:  "demo",
@@ -67,9 +77,28 @@ var All = []NamedPlan{
 			{VUs: 50, Requests: 1200, Stock: 1000, Segments: 10, Wait: waitAsWriteUps},
 		},
 	},
+	{
+		Name: "costs",
+		Title: text.Of("what an answer costs, 64 clients, with --durable: orders of one replica, without the balancer; of " +
+			"all by way of it; refusals of one replica"),
+		Plans: []Plan{
+			costing("direct", Plan{Direct: true}), costing("nginx", Plan{}),
+			costing("refusals", Plan{Direct: true, Stock: 1, Duration: 625 * time.Millisecond}), // they come evenly
+		},
+	},
+	{
+		Name: "far",
+		Title: text.Of("the same, with --durable and --rtt: orders of one replica, for one product, for ten, and for one " +
+			"in ten segments"),
+		Plans: []Plan{
+			costing("far", Plan{Direct: true}), costing("far-products", Plan{Direct: true, Products: 10}),
+			costing("far-segments", Plan{Direct: true, Segments: 10}),
+		},
+	},
 }
 
-// Named returns the plans of a name, each with that name, without defaults; false if there is no such name.
+// Named returns the plans of a name, each with that name unless it has its own, without defaults; false if there is no
+// such name.
 func Named(name string) ([]Plan, bool) {
 	for _, named := range All {
 		if named.Name != name {
@@ -78,7 +107,7 @@ func Named(name string) ([]Plan, bool) {
 		plans := make([]Plan, len(named.Plans))
 		copy(plans, named.Plans)
 		for i := range plans {
-			plans[i].Name = name
+			plans[i].Name = cmp.Or(plans[i].Name, name)
 		}
 		return plans, true
 	}

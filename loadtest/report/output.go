@@ -153,7 +153,9 @@ func csvMillis(d time.Duration, count int64) string {
 // WriteBench writes a line per run in the format of Go benchmarks, so that benchstat can compare modes (`benchstat -col
 // /mode`) or two versions of a mode. The iteration count is the number of accepted requests, and ns/op is their mean
 // response time. broken is 1 if the judge found the run broken, so its mean is the share of broken runs. A run that
-// accepted nothing has no line. Comments, which benchstat ignores, give the number of each mode's runs by verdict.
+// accepted nothing has no line. Where the CPU time of the service is known, a line tells it for an answer, and the
+// speed of the answers, see [compare.Cost]. Comments, which benchstat ignores, give the number of each mode's runs by
+// verdict.
 func WriteBench(w io.Writer, c compare.Comparison) error {
 	e := c.Environment
 	var b strings.Builder
@@ -175,9 +177,9 @@ func WriteBench(w io.Writer, c compare.Comparison) error {
 			name += "/plan=" + r.Plan.Name
 		}
 		s := compare.SummarizeRuns([]loadtest.Result{r})
-		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken\n", name, l.Count,
+		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken%s\n", name, l.Count,
 			l.Mean.Nanoseconds(), strconv.FormatFloat(r.AcceptedPerSecond, 'f', -1, 64), l.P99.Microseconds(),
-			s.Oversold, min(1, s.Verdicts[judge.Broken]))
+			s.Oversold, min(1, s.Verdicts[judge.Broken]), benchCost(compare.CostOf(r)))
 	}
 	for _, s := range c.Summaries {
 		if s.Verdict != "" {
@@ -187,6 +189,18 @@ func WriteBench(w io.Writer, c compare.Comparison) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// benchCost returns the cost of an answer in the format of Go benchmarks; "" where it is not known.
+func benchCost(c compare.Cost) string {
+	if c.CPU == nil {
+		return ""
+	}
+	said := fmt.Sprintf(" %.1f answers/s %d answers-p99-us", c.PerSecond, c.P99.Microseconds())
+	for _, part := range slices.Sorted(maps.Keys(c.CPU)) {
+		said += fmt.Sprintf(" %d %s-cpu-ns", c.CPU[part].Nanoseconds(), part)
+	}
+	return said
 }
 
 // verdictCounts returns the number of runs by verdict, worst first: "BROKEN O 27/30, EXACT 3/30".

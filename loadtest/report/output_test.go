@@ -101,9 +101,11 @@ func TestWriteCSV(t *testing.T) {
 func TestWriteBench(t *testing.T) {
 	silent := resulttest.Exact("silent", time.Millisecond)
 	silent.Latency = map[client.Kind]loadtest.Latency{}
+	metered := resulttest.Exact("redis-lua", time.Millisecond)
+	metered.CPU = map[string]time.Duration{"replicas": 50 * time.Millisecond, "stores": 5 * time.Millisecond}
 	var b strings.Builder
 	if err := WriteBench(&b, resulttest.Comparison(resulttest.Exact("lua-lock", time.Millisecond),
-		resulttest.Broken("unsafe", "O"), silent)); err != nil {
+		resulttest.Broken("unsafe", "O"), silent, metered)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.bench.txt", b.String())

@@ -38,13 +38,13 @@ func (e *Store) first(ctx context.Context, product int64, want ledger.Want) (f l
 	all := append(e.askFacts(product), e.askOrders(product, ledger.Position{}, max(want.Orders, 1)))
 	res, err := e.c.Txn(short).Then(all...).Commit()
 	if err != nil {
-		return f, p, etcdReadError(err)
+		return f, p, readError(err)
 	}
-	if f, err = etcdFacts(res, product); err != nil {
+	if f, err = decodeFacts(res, product); err != nil {
 		return f, p, err
 	}
 	rows := res.Responses[2].GetResponseRange()
-	if f.Orders, err = etcdOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
+	if f.Orders, err = decodeOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
 		return f, p, err
 	}
 	p = ledger.Position{Revision: res.Header.Revision, NoKeys: true}
@@ -81,9 +81,9 @@ func (e *Store) page(ctx context.Context, product int64, p ledger.Position, want
 	defer cancel()
 	rows, err := e.c.Do(short, e.askOrders(product, p, want.Orders))
 	if err != nil {
-		return f, p, etcdReadError(err)
+		return f, p, readError(err)
 	}
-	f.Orders, err = etcdOrders(rows.Get().Kvs)
+	f.Orders, err = decodeOrders(rows.Get().Kvs)
 	advance(&next, f.Orders, rows.Get().Count)
 	return f, next, err
 }

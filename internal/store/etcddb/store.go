@@ -36,14 +36,14 @@ type Store struct {
 
 // New returns the store on c. Every key starts with prefix.
 func New(c *clientv3.Client, prefix string) *Store {
-	return &Store{c: c, prefix: prefix, within: etcdTimeout}
+	return &Store{c: c, prefix: prefix, within: timeout}
 }
 
 // AnswersWithin sets the time limit of each request; the default is three seconds. Call it before the first request.
 func (e *Store) AnswersWithin(d time.Duration) { e.within = d }
 
-// etcdTimeout bounds a request: the client waits for a server that is down for as long as it is allowed to.
-const etcdTimeout = 3 * time.Second
+// timeout bounds a request: the client waits for a server that is down for as long as it is allowed to.
+const timeout = 3 * time.Second
 
 func (e *Store) key(family string, product int64) string {
 	return fmt.Sprintf("%s%s/%d", e.prefix, family, product)
@@ -58,7 +58,7 @@ func (e *Store) Read(ctx context.Context, product int64) (int64, error) {
 	defer cancel()
 	res, err := e.c.Get(ctx, e.key("stock", product))
 	if err != nil {
-		return 0, etcdReadError(err)
+		return 0, readError(err)
 	}
 	if len(res.Kvs) == 0 {
 		return 0, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
@@ -80,7 +80,7 @@ func (e *Store) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o le
 		clientv3.OpPut(e.orderPrefix(o.ProductID)+o.ID, string(row)),
 	).Commit()
 	if err != nil {
-		return false, etcdWriteError(err)
+		return false, writeError(err)
 	}
 	return res.Succeeded, nil
 }
@@ -103,7 +103,7 @@ func (e *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 		clientv3.OpPut(e.key("initial", product), initial),
 		clientv3.OpDelete(e.orderPrefix(product), clientv3.WithPrefix()),
 	).Commit()
-	return etcdWriteError(err)
+	return writeError(err)
 }
 
 // Facts reads the counts of a product.
@@ -112,18 +112,18 @@ func (e *Store) Facts(ctx context.Context, product int64) (ledger.Facts, error) 
 	defer cancel()
 	res, err := e.c.Txn(ctx).Then(e.askFacts(product)...).Commit()
 	if err != nil {
-		return ledger.Facts{}, etcdReadError(err)
+		return ledger.Facts{}, readError(err)
 	}
-	return etcdFacts(res, product)
+	return decodeFacts(res, product)
 }
 
-// askFacts are the reads whose answers etcdFacts decodes.
+// askFacts are the reads whose answers decodeFacts decodes.
 func (e *Store) askFacts(product int64) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product))}
 }
 
-// etcdFacts decodes the answers to askFacts: a product's count and its initial count.
-func etcdFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err error) {
+// decodeFacts decodes the answers to askFacts: a product's count and its initial count.
+func decodeFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
 		if len(kvs) == 0 {
@@ -140,7 +140,7 @@ func etcdFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err er
 	return f, nil
 }
 
-func etcdOrders(kvs []*mvccpb.KeyValue) ([]ledger.Order, error) {
+func decodeOrders(kvs []*mvccpb.KeyValue) ([]ledger.Order, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
@@ -153,13 +153,13 @@ func etcdOrders(kvs []*mvccpb.KeyValue) ([]ledger.Order, error) {
 	return all, nil
 }
 
-// etcdReadError maps an error of a read: nothing was changed.
-func etcdReadError(err error) error { return fmt.Errorf("%w: etcd: %w", store.ErrUnavailable, err) }
+// readError maps an error of a read: nothing was changed.
+func readError(err error) error { return fmt.Errorf("%w: etcd: %w", store.ErrUnavailable, err) }
 
-// etcdWriteError maps an error of a write: a write that the server refused changed nothing. Any other error leaves the
+// writeError maps an error of a write: a write that the server refused changed nothing. Any other error leaves the
 // outcome open. That includes "unavailable": it also comes from a member that lost its leader, or a client that lost
 // its connection, after the write was proposed.
-func etcdWriteError(err error) error {
+func writeError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -172,12 +172,12 @@ func etcdWriteError(err error) error {
 // Answered reports whether err is a server's answer: the server is reachable but refuses.
 func Answered(err error) bool {
 	var answered rpctypes.EtcdError
-	return errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code())
+	return errors.As(err, &answered) && slices.Contains(refusals, answered.Code())
 }
 
-// etcdRefusals are the codes of errors such as a request that is too large, a database without space, a missing
+// refusals are the codes of errors such as a request that is too large, a database without space, a missing
 // permission.
-var etcdRefusals = []codes.Code{
+var refusals = []codes.Code{
 	codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied,
 	codes.Unauthenticated,
 }

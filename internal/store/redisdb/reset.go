@@ -21,10 +21,11 @@ import (
 // the moment in which the count is set.
 func (r *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Rules,
 	also func(segments int) []string) error {
-	old, err := r.splitInto(ctx, product)
-	if err != nil {
-		return err
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return readError(err, product)
 	}
+	old, _ := splitInto(v, product) // a reset repairs a damaged one
 	gone := append(also(max(old, rules.Segments)), r.key("orders", product), r.key("answers-moved", product))
 	gone = append(gone, r.answerKeys(product)...)
 	for i := range old {
@@ -104,17 +105,4 @@ func bySlot(keys []string) map[string][]string {
 		groups[tag] = append(groups[tag], k)
 	}
 	return groups
-}
-
-// splitInto returns the number of a product's segments; 0 = not segmented, not there, or damaged.
-func (r *Store) splitInto(ctx context.Context, product int64) (int, error) {
-	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, readError(err, product)
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(v, store.SegmentedMark))
-	if err != nil || !strings.HasPrefix(v, store.SegmentedMark) {
-		return 0, nil //nolint:nilerr // a reset repairs it
-	}
-	return n, nil
 }

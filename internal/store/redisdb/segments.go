@@ -23,17 +23,27 @@ func (r *Store) Segments(ctx context.Context, product int64) (counts []int64, sp
 	if err != nil {
 		return nil, false, readError(err, product)
 	}
-	mark, ok := strings.CutPrefix(v, store.SegmentedMark)
-	if !ok {
-		n, err := store.ParseCount(v, product)
-		return []int64{n}, false, err
+	n, err := splitInto(v, product)
+	if err == nil && n == 0 {
+		one, err := store.ParseCount(v, product)
+		return []int64{one}, false, err
 	}
-	count, err := strconv.Atoi(mark)
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: product %d is marked %q", store.ErrUnavailable, product, v)
+	if err == nil {
+		counts, err = r.readSegments(ctx, product, n)
 	}
-	counts, err = r.readSegments(ctx, product, count)
 	return counts, true, err
+}
+
+// splitInto reads the number of segments from a count; 0 = it is not segmented.
+func splitInto(count string, product int64) (n int, err error) {
+	mark, segmented := strings.CutPrefix(count, store.SegmentedMark)
+	if !segmented {
+		return 0, nil
+	}
+	if n, err = strconv.Atoi(mark); err != nil {
+		err = fmt.Errorf("%w: product %d is marked %q", store.ErrUnavailable, product, count)
+	}
+	return n, err
 }
 
 func (r *Store) readSegments(ctx context.Context, product int64, count int) ([]int64, error) {

@@ -44,9 +44,7 @@ func counts(product int64, stock, initial any, more bool) (f ledger.Facts, split
 		f.Stock, err = store.Number(rest, product)
 		return f, 0, err
 	}
-	if split, err = strconv.Atoi(rest); err != nil {
-		err = fmt.Errorf("%w: product %d is marked %q", store.ErrUnavailable, product, count)
-	}
+	split, err = splitInto(count, product)
 	return f, split, err
 }
 

@@ -37,9 +37,9 @@ const erParse = 1064
 // erDupEntry says that a primary key is taken.
 const erDupEntry = 1062
 
-// Conflict reports whether the database ended the transaction of err in favour of another one; the same transaction may
+// conflict reports whether the database ended the transaction of err in favour of another one; the same transaction may
 // succeed later.
-func Conflict(err error) bool {
+func conflict(err error) bool {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		return slices.Contains(conflicts, my.Number)
@@ -79,7 +79,7 @@ func statementError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case Conflict(err):
+	case conflict(err):
 		return fmt.Errorf("%w: sql: %w", store.ErrConflict, err)
 	}
 	return fmt.Errorf("%w: sql: %w", store.ErrUnavailable, err)
@@ -92,7 +92,7 @@ func commitError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case Conflict(err), sqlite.Full(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
+	case conflict(err), sqlite.Full(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
 		errors.As(err, &op) && op.Op == "dial":
 		return statementError(err)
 	}

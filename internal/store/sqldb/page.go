@@ -14,7 +14,7 @@ import (
 // them.
 func (s *Store) Snapshot(ctx context.Context, product int64, want ledger.Want) (f ledger.Facts, p ledger.Position,
 	err error) {
-	err = s.view(ctx, func(v *sqlView) error {
+	err = s.view(ctx, func(v *view) error {
 		if f, p, err = v.facts(product); err != nil {
 			return err
 		}
@@ -27,13 +27,13 @@ func (s *Store) Snapshot(ctx context.Context, product int64, want ledger.Want) (
 // exists: the page may contain an order that was committed since, by a replica whose clock is slow.
 func (s *Store) Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (f ledger.Facts,
 	next ledger.Position, err error) {
-	err = s.view(ctx, func(v *sqlView) error { return v.page(product, want, &f, &p) })
+	err = s.view(ctx, func(v *view) error { return v.page(product, want, &f, &p) })
 	return f, p, err
 }
 
 // Scan calls body with a snapshot of a product, in one transaction.
 func (s *Store) Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error {
-	return s.view(ctx, func(v *sqlView) error {
+	return s.view(ctx, func(v *view) error {
 		f, _, err := v.facts(product)
 		if err != nil {
 			return err
@@ -52,8 +52,8 @@ func (s *Store) Scan(ctx context.Context, product int64, body func(*ledger.Snaps
 	})
 }
 
-// sqlView is a read-only transaction that sees the database as it was at its first read.
-type sqlView struct {
+// view is a read-only transaction that sees the database as it was at its first read.
+type view struct {
 	ctx          context.Context
 	conn         *sql.Tx
 	q            *queries
@@ -62,7 +62,7 @@ type sqlView struct {
 
 // view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only
 // transaction has one, and does not wait for the writer.
-func (s *Store) view(ctx context.Context, body func(*sqlView) error) error {
+func (s *Store) view(ctx context.Context, body func(*view) error) error {
 	opts := &sql.TxOptions{ReadOnly: true}
 	if s.MySQL() {
 		opts.Isolation = sql.LevelRepeatableRead
@@ -76,11 +76,11 @@ func (s *Store) view(ctx context.Context, body func(*sqlView) error) error {
 		return statementError(err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
-	return body(&sqlView{ctx: ctx, conn: tx, q: &s.q})
+	return body(&view{ctx: ctx, conn: tx, q: &s.q})
 }
 
 // facts reads a product without its rows, the position before its first row, and that of its last.
-func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err error) {
+func (v *view) facts(product int64) (f ledger.Facts, p ledger.Position, err error) {
 	row := v.conn.QueryRowContext(v.ctx, v.q.Facts, product)
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
@@ -102,7 +102,7 @@ func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err e
 }
 
 // held sums what is held of a product.
-func (v *sqlView) held(product int64, f *ledger.Facts) error {
+func (v *view) held(product int64, f *ledger.Facts) error {
 	row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
 	if err := v.q.count(product, f, row); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (v *sqlView) held(product int64, f *ledger.Facts) error {
 }
 
 // page reads the rows after a position, and moves the position past them.
-func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledger.Position) error {
+func (v *view) page(product int64, want ledger.Want, f *ledger.Facts, p *ledger.Position) error {
 	if err := v.pageOfKeys(product, want.Keys, f, p); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func plainASCII(text string) bool {
 	return true
 }
 
-func (v *sqlView) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger.Position) error {
+func (v *view) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger.Position) error {
 	if p.NoKeys || want <= 0 {
 		p.NoKeys = true
 		return nil
@@ -180,7 +180,7 @@ func scanKey(rows *sql.Rows, k *ledger.KeyRow) error {
 }
 
 // inBatches calls each with batches of a query's rows. each may keep the rows, but not the slice.
-func inBatches[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string,
+func inBatches[T any](v *view, scan func(*sql.Rows, *T) error, each func([]T) error, query string,
 	args ...any) error {
 	var batch []T
 	var stopped error // by each, whose error is returned as it is

@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed sql
-var sqlFiles embed.FS
+var files embed.FS
 
 // queries are the statements of one dialect: those of sql/both.sql, and those of sql/<dialect>.sql where the dialects
 // differ. A field has the statement of its name.
@@ -44,7 +44,7 @@ func loadQueries(dialect string) (q queries, err error) {
 	said := map[string]string{}
 	var errs []error
 	for _, file := range []string{"both", dialect} {
-		text, err := sqlFiles.ReadFile("sql/" + file + ".sql")
+		text, err := files.ReadFile("sql/" + file + ".sql")
 		errs = append(errs, err)
 		maps.Copy(said, statements(string(text)))
 	}

@@ -15,7 +15,7 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (h
 	if !plainASCII(after) {
 		return h, store.ErrPosition
 	}
-	err = r.s.view(ctx, func(v *sqlView) error {
+	err = r.s.view(ctx, func(v *view) error {
 		if err := v.conn.QueryRowContext(v.ctx, v.q.Clock).Scan(&v.now); err != nil {
 			return statementError(err)
 		}
@@ -40,7 +40,7 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (h
 	return h, err
 }
 
-func (v *sqlView) reservations(product int64, after string, h *ledger.Reservations) error {
+func (v *view) reservations(product int64, after string, h *ledger.Reservations) error {
 	var err error
 	h.Rows, err = allRows(v.ctx, v.conn, func(rows *sql.Rows, r *ledger.ReservationRow) error {
 		item := ledger.ReservationItem{ProductID: product, Run: h.Run}

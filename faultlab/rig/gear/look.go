@@ -1,4 +1,4 @@
-package rig
+package gear
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"lastitem/stack"
 )
@@ -40,16 +39,13 @@ end
 if #all == 0 then return '[]' end
 return cjson.encode(all)`
 
-// space returns the prefix of all keys of the lane.
-func (l *Lane) space() string { return strings.TrimSuffix(l.prefix(), lockPrefix) }
-
 // Keys returns the keys of the lane in its Redis, by name. It bypasses the proxies.
-func (l *Lane) Keys(ctx context.Context) ([]Key, error) {
-	to, ok := l.linkTo(stack.Redis)
-	if !ok {
+func (s *Set) Keys(ctx context.Context) ([]Key, error) {
+	to := s.linkTo(stack.Redis)
+	if to == nil {
 		return nil, errors.New("faultlab: the lane has no Redis")
 	}
-	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", keysOf, "0", l.space()+"*")
+	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", keysOf, "0", s.space()+"*")
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +54,17 @@ func (l *Lane) Keys(ctx context.Context) ([]Key, error) {
 		return nil, fmt.Errorf("faultlab: the keys of the lane: %w", err)
 	}
 	for i := range all {
-		all[i].Name = strings.TrimPrefix(all[i].Name, l.space())
+		all[i].Name = strings.TrimPrefix(all[i].Name, s.space())
 	}
 	slices.SortFunc(all, func(a, b Key) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-// EndKeys deletes keys of the lane, named as [Lane.Keys] names them, as if their TTL had run out. No clock moves.
-func (l *Lane) EndKeys(ctx context.Context, names ...string) error {
-	to, _ := l.linkTo(stack.Redis)
+// EndKeys deletes keys of the lane, named as [Set.Keys] names them, as if their TTL had run out. No clock moves.
+func (s *Set) EndKeys(ctx context.Context, names ...string) error {
+	to := s.linkTo(stack.Redis)
 	for _, name := range names {
-		if _, err := redisDo(ctx, to.addr, passwordOf(to.url), "PEXPIRE", l.space()+name, "0"); err != nil {
+		if _, err := redisDo(ctx, to.addr, passwordOf(to.url), "PEXPIRE", s.space()+name, "0"); err != nil {
 			return err
 		}
 	}
@@ -78,29 +74,21 @@ func (l *Lane) EndKeys(ctx context.Context, names ...string) error {
 // Fresh makes a lane that was reset look as if nothing had ever happened on it: it deletes what earlier schedules have
 // left under the names of locks, such as fencing counters, and sets the counters of the product's row to zero. No
 // request may be in flight.
-func (l *Lane) Fresh(ctx context.Context) error {
-	keys, err := l.Keys(ctx)
+func (s *Set) Fresh(ctx context.Context) error {
+	keys, err := s.Keys(ctx)
 	if err != nil {
 		return err
 	}
 	var left []string
 	for _, k := range keys {
-		if strings.HasPrefix(k.Name, lockPrefix) {
+		if strings.HasPrefix(k.Name, LockPrefix) {
 			left = append(left, k.Name)
 		}
 	}
-	if err := l.EndKeys(ctx, left...); err != nil {
+	if err := s.EndKeys(ctx, left...); err != nil {
 		return err
 	}
-	db, err := l.SQL.access()
-	if err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?",
-		l.Product()); err != nil {
-		return fmt.Errorf("faultlab: %w", err)
-	}
-	return nil
+	return s.SQL.exec(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?", s.Product())
 }
 
 // Table is the lane's rows of a table, as a new transaction sees them.
@@ -120,15 +108,15 @@ var looks = []struct{ table, columns, where string }{
 }
 
 // Tables returns the committed rows of the lane's product. It bypasses the proxies.
-func (l *Lane) Tables(ctx context.Context) ([]Table, error) {
-	db, err := l.SQL.access()
+func (s *Set) Tables(ctx context.Context) ([]Table, error) {
+	db, err := s.SQL.DB()
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Table, 0, len(looks))
 	for _, look := range looks {
 		t := Table{Name: look.table, Columns: strings.Split(look.columns, ", "), Rows: [][]string{}}
-		query := fmt.Sprintf("SELECT "+look.columns+" FROM "+look.table+" WHERE "+look.where, l.Product())
+		query := fmt.Sprintf("SELECT "+look.columns+" FROM "+look.table+" WHERE "+look.where, s.Product())
 		if err := t.read(ctx, db, query); err != nil {
 			return nil, fmt.Errorf("faultlab: %w", err)
 		}
@@ -163,10 +151,3 @@ func (t *Table) read(ctx context.Context, db *sql.DB, query string) error {
 	}
 	return rows.Err()
 }
-
-// Still is how long a request that a person steps through may do nothing before it counts as waiting inside its
-// process. A call that the database leaves unanswered for [BlockedAfter] counts as waiting in the database.
-const (
-	Still        = 5 * time.Second
-	BlockedAfter = yieldAfter
-)

@@ -1,4 +1,4 @@
-package rig
+package gear
 
 import (
 	"context"
@@ -10,9 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"lastitem/stack"
 	"lastitem/target"
@@ -21,41 +19,32 @@ import (
 // ErrNothing means that the hazard has nothing to strike: the victim has no lock, or has locked no row.
 var ErrNothing = errors.New("faultlab: nothing to strike at")
 
-// EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab
-// connects without the proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the
-// only holder. ErrNothing: there is no session.
-func (l *Lane) EndSession(ctx context.Context, service string) error {
-	end := map[string]func(context.Context, *Lane) (int, error){
-		stack.Etcd: endEtcd, stack.Consul: endConsul, stack.ZooKeeper: endZooKeeper,
+// EndSession ends the session of a lock's holder on a lock service; its client stays alive and takes no part in it. The
+// lab connects without the proxies. In etcd and Consul it finds the session by the lane's locks, so there must be no
+// other holder. ErrNothing: there is no session.
+func (p *Place) EndSession(ctx context.Context, holder *Wires, service string) error {
+	to := p.linkTo(service)
+	if to == nil {
+		return ErrNothing
 	}
-	if n, err := end[service](ctx, l); n > 0 || err != nil {
+	var n int
+	var err error
+	switch service {
+	case stack.Etcd:
+		n, err = endEtcd(ctx, to.url, p.prefix())
+	case stack.Consul:
+		n, err = endConsul(ctx, to.url, p.prefix())
+	case stack.ZooKeeper:
+		n, err = endZooKeeper(ctx, to.addr, holder.proxies[service].Sessions())
+	}
+	if n > 0 || err != nil {
 		return err
 	}
 	return ErrNothing
 }
 
-// prefix is the common prefix of the lane's lock names, as shopEnv sets it; all keys of the lane begin with the part
-// before lockPrefix.
-func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:", l.number) + lockPrefix }
-
-const lockPrefix = "lock:"
-
-// linkTo returns the lane's link to a server; false = it has none.
-func (l *Lane) linkTo(server string) (link, bool) {
-	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
-	if i < 0 {
-		return link{}, false
-	}
-	return l.links[i], true
-}
-
 // endEtcd revokes the leases of the keys with the prefix, through etcd's HTTP gateway, and returns their number.
-func endEtcd(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(stack.Etcd)
-	if !ok {
-		return 0, nil
-	}
-	from := l.prefix()
+func endEtcd(ctx context.Context, to, from string) (int, error) {
 	until := from[:len(from)-1] + ";" // the byte after ":"
 	var found struct {
 		KVs []struct {
@@ -63,7 +52,7 @@ func endEtcd(ctx context.Context, l *Lane) (int, error) {
 		} `json:"kvs"`
 	}
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	if err := call(ctx, http.MethodPost, to.url+"/v3/kv/range",
+	if err := call(ctx, http.MethodPost, to+"/v3/kv/range",
 		map[string]string{"key": encode(from), "range_end": encode(until)}, &found); err != nil {
 		return 0, err
 	}
@@ -73,7 +62,7 @@ func endEtcd(ctx context.Context, l *Lane) (int, error) {
 			continue
 		}
 		n++
-		if err := call(ctx, http.MethodPost, to.url+"/v3/lease/revoke", map[string]string{"ID": kv.Lease}, nil); err != nil {
+		if err := call(ctx, http.MethodPost, to+"/v3/lease/revoke", map[string]string{"ID": kv.Lease}, nil); err != nil {
 			return n, err
 		}
 	}
@@ -81,13 +70,9 @@ func endEtcd(ctx context.Context, l *Lane) (int, error) {
 }
 
 // endConsul destroys the sessions that hold keys with the prefix, and returns their number.
-func endConsul(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(stack.Consul)
-	if !ok {
-		return 0, nil
-	}
+func endConsul(ctx context.Context, to, prefix string) (int, error) {
 	var keys []struct{ Session string }
-	err := call(ctx, http.MethodGet, to.url+"/v1/kv/"+l.prefix()+"?recurse", nil, &keys)
+	err := call(ctx, http.MethodGet, to+"/v1/kv/"+prefix+"?recurse", nil, &keys)
 	if err != nil && !errors.Is(err, target.StatusError(http.StatusNotFound)) { // no key at all
 		return 0, err
 	}
@@ -97,7 +82,7 @@ func endConsul(ctx context.Context, l *Lane) (int, error) {
 			continue
 		}
 		n++
-		if err := call(ctx, http.MethodPut, to.url+"/v1/session/destroy/"+k.Session, nil, nil); err != nil {
+		if err := call(ctx, http.MethodPut, to+"/v1/session/destroy/"+k.Session, nil, nil); err != nil {
 			return n, err
 		}
 	}
@@ -110,23 +95,18 @@ func call(ctx context.Context, method, to string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	answer, err := target.Call{Method: method, Path: to, Body: text}.Fetch(ctx, probe, "")
+	answer, err := target.Call{Method: method, Path: to, Body: text}.Fetch(ctx, http.DefaultClient, "")
 	if err != nil || into == nil {
 		return err
 	}
 	return json.Unmarshal(answer, into)
 }
 
-// endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and
+// endZooKeeper closes sessions and returns their number. A second connection takes each over by its id and
 // password, which the proxy saw.
-func endZooKeeper(ctx context.Context, l *Lane) (int, error) {
-	to, ok := l.linkTo(stack.ZooKeeper)
-	if !ok {
-		return 0, nil
-	}
-	sessions := l.A.proxies[stack.ZooKeeper].Sessions()
+func endZooKeeper(ctx context.Context, addr string, sessions [][]byte) (int, error) {
 	for _, session := range sessions {
-		if err := closeZooKeeper(ctx, to.addr, session); err != nil {
+		if err := closeZooKeeper(ctx, addr, session); err != nil {
 			return 0, fmt.Errorf("faultlab: end a session of ZooKeeper: %w", err)
 		}
 	}
@@ -179,22 +159,22 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return n`
 
-// Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In
-// every Redis of the lane each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays.
-// In the services, given by their stack names, A's sessions are ended. No clock moves, neither A's nor a server's.
-// No thread of A may run, and A must be the only holder.
-func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
-	pattern := "*" + strings.TrimSuffix(l.prefix(), lockPrefix) + "*"
-	if l.Service.Alone { // its keys have no prefix
+// Expire makes the locks of a replica expire at their servers at once, and returns how many keys and sessions were
+// affected. In every Redis of the lane each key with a TTL loses the lane's TTL from its remaining life; a key without
+// a TTL stays. In the services, given by their stack names, the holder's sessions are ended. No clock moves, neither
+// the holder's nor a server's. No thread of the holder may run, and there must be no other holder.
+func (p *Place) Expire(ctx context.Context, holder *Wires, services ...string) (int, error) {
+	pattern := "*" + p.space() + "*"
+	if p.alone { // its keys have no prefix
 		pattern = "*"
 	}
 	total := 0
-	for _, to := range l.links {
+	for _, to := range p.links {
 		if to.env != "SHOP_REDIS" && to.env != "SHOP_REDLOCK" {
 			continue
 		}
 		n, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", ageing, "0", pattern,
-			strconv.FormatInt(l.TTL.Milliseconds(), 10))
+			strconv.FormatInt(p.TTL.Milliseconds(), 10))
 		if err != nil {
 			return total, err
 		}
@@ -202,7 +182,7 @@ func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
 		total += aged
 	}
 	for _, service := range services {
-		switch err := l.EndSession(ctx, service); {
+		switch err := p.EndSession(ctx, holder, service); {
 		case err == nil:
 			total++
 		case !errors.Is(err, ErrNothing):

@@ -1,4 +1,4 @@
-package rig
+package gear
 
 import (
 	"strconv"
@@ -26,11 +26,11 @@ type Equipment struct {
 	// Servers that the lab did not start are left out. Conf is added to their redis.conf and to that of the Pair,
 	// "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
-	// Clock gives each of the lane's own servers a wall clock that can be set; see [Own.Jump]. It needs a C compiler.
+	// Clock gives each of the lane's own servers a wall clock that can be set; see [Clocks.Jump]. It needs a C compiler.
 	Clock bool
-	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
+	// Nginx puts an nginx in front of A and B: [Resends] or [SendsOnce]; see [Edge]. "" = none.
 	Nginx string
-	// Sweep has A and C end overdue reservations; B does not. They sweep when the lab says so, see [Scene.Sweep].
+	// Sweep has A and C end overdue reservations; B does not. They sweep when the lab says so, see [Wires.Sweep].
 	Sweep bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.

@@ -1,0 +1,175 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/contract/api"
+	"lastitem/judge"
+	"lastitem/stack/wire"
+)
+
+// ErrNotReached means that a request ended, or got stuck, before it reached its position.
+var ErrNotReached = errors.New("faultlab: the position was not reached")
+
+// ErrUnserved goes with ErrNotReached if a server did not answer the shop in time, on a busy machine: that tells
+// nothing about the mode.
+var ErrUnserved = errors.New("a server did not answer in time")
+
+// Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before
+// that.
+func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
+	error) {
+	return s.holdSent(ctx, a, at, func() *Pending { return s.AskWithin(a, key, wait) })
+}
+
+// holdSent is Hold for the request that send sends.
+func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
+	error) {
+	hold, err := a.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := send()
+	hold, err = s.reached(ctx, a, at.String(), p, hold)
+	return p, hold, err
+}
+
+// reached waits until a request is held. ErrNotReached: the request ended before that.
+func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, hold *wire.Hold) (*wire.Hold, error) {
+	select {
+	case <-hold.Reached():
+		s.Note(a, Held, at)
+		return hold, nil
+	case <-p.done:
+		if s.reachedAfter(ctx, a, p, hold) {
+			s.Note(a, Held, at)
+			return hold, nil
+		}
+	case <-ctx.Done():
+	}
+	hold.Cancel()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
+	}
+	err := fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+	if p.op.Outcome == judge.Declined && p.op.Code == api.BackendUnavailable {
+		err = fmt.Errorf("%w: %w", err, ErrUnserved)
+	}
+	return nil, err
+}
+
+// afterAnswer is how long after its answer a request may still be held.
+const afterAnswer = time.Second
+
+// reachedAfter says whether a request that has been answered is held all the same. Some foreign services clean up while
+// they answer. Of lastitem's modes, Redlock answers when most of its servers have answered the release; a command to
+// the others is then in flight.
+func (s *Scene) reachedAfter(ctx context.Context, a *Actor, p *Pending, hold *wire.Hold) bool {
+	inFlight := slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > p.since })
+	select {
+	case <-hold.Reached():
+		return true
+	default:
+	}
+	if !inFlight && !s.Lane.Service.Waits {
+		return false
+	}
+	select {
+	case <-hold.Reached():
+		return true
+	case <-time.After(afterAnswer):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// HoldEdge sends a request to the lane's nginx and returns when A is held at the position. ErrNotReached: it was
+// answered before that.
+func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
+	error) {
+	hold, err := s.Lane.A.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := s.AskEdge(ctx, key, wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	hold, err = s.reached(ctx, s.Lane.A, at.String(), p, hold)
+	return p, hold, err
+}
+
+// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it and the answer is held on its
+// way to nginx.
+func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+	if _, err := s.Lane.Edge.URL(ctx, s.Lane.A.URL, s.Lane.B.URL); err != nil {
+		return nil, nil, err
+	}
+	hold := s.Lane.Edge.HoldAnswer()
+	p, err := s.AskEdge(ctx, key, wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	hold, err = s.reached(ctx, s.Lane.A, "on the way of the answer", p, hold)
+	return p, hold, err
+}
+
+// HoldOrYield sends a request to an actor. It returns when the request is held at the position, has been answered, or
+// has to wait for a request that is held: for a row that a transaction has locked, or inside its process. In the last
+// case the hold stays armed, and [Scene.Yield] waits for it again. wait bounds how long the request waits for a lock.
+// An error means that the actor has no such server, or that ctx has ended.
+func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
+	*wire.Hold, error) {
+	hold, err := a.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := s.AskWithin(a, key, wait)
+	s.Yield(ctx, a, at, p, hold, wait)
+	if ctx.Err() != nil {
+		hold.Cancel()
+		return p, hold, fmt.Errorf("faultlab: waiting for %s to be held %s: %w", a.Name, at, context.Cause(ctx))
+	}
+	return p, hold, nil
+}
+
+// Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how
+// long the request may wait for a lock in its process without doing anything. Yield takes no longer than wait plus
+// mostStill.
+func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
+	last, began := s.progress(a, p.since), time.Now()
+	moved := began
+	for {
+		select {
+		case <-hold.Reached():
+			s.Note(a, Held, at.String())
+			return
+		case <-p.done:
+			s.afterAnswer(ctx, a, at, p, hold)
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(look(moved)):
+		}
+		if now := s.progress(a, p.since); now != last {
+			last, moved = now, time.Now()
+		}
+		if a.waitsForRow(p.since) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {
+			s.Note(a, Blocked, "")
+			return
+		}
+	}
+}
+
+// afterAnswer notes a request that is held after its answer, and cancels the hold of any other.
+func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold) {
+	if s.reachedAfter(ctx, a, p, hold) {
+		s.Note(a, Held, at.String())
+		return
+	}
+	hold.Cancel()
+}

@@ -1,0 +1,111 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/judge"
+	"lastitem/stack/wire"
+	"lastitem/target"
+)
+
+// NewScene resets the lane and begins a schedule.
+func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
+	if err := l.Reset(ctx, ask); err != nil {
+		return nil, err
+	}
+	return l.scene(ask), nil
+}
+
+func (l *Lane) scene(ask Ask) *Scene {
+	ask.Product = l.Product()
+	s := &Scene{Lane: l, ask: ask, diary: diary{began: time.Now()}, since: wire.LastID()}
+	s.Reservations.scene = s
+	return s
+}
+
+// Reset sets the stock and clears the history. Before that it restarts dead replicas and has every replica serve one
+// request of the same kind, so that connections are open and scripts are loaded.
+func (l *Lane) Reset(ctx context.Context, ask Ask) error {
+	if err := l.Heal(ctx); err != nil {
+		return err
+	}
+	if kind := ask.Mode + " " + string(ask.Store); l.Warm != kind || ask.Session {
+		if err := l.warmUp(ctx, ask); err != nil {
+			// A command that came late may have left a lock that lives as long as its process does.
+			l.Abandon()
+			if err := errors.Join(l.Heal(ctx), l.warmUp(ctx, ask)); err != nil {
+				return err
+			}
+		}
+		l.Warm = kind
+	}
+	last := wire.LastID()
+	for _, a := range l.actors() {
+		if a.sweeps {
+			if err := a.Rest(ctx); err != nil {
+				return err
+			}
+		}
+		a.Forget(last)
+	}
+	return l.set(ctx, ask)
+}
+
+// set sets the stock of the product.
+func (l *Lane) set(ctx context.Context, ask Ask) error {
+	to := target.Setting(ask.Stock, ask.Segments)
+	if to.PerBuyer = ask.PerBuyer; ask.About.Rehold {
+		to.Late = "rehold"
+	}
+	l.initial = ask.Stock
+	err := l.Service.Reset(ctx, l.site(), to)
+	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
+		return err
+	}
+	return l.reserveOnce(ctx, ask)
+}
+
+// warmWithin is how long the first answer of a replica may take, in addition to twice the lane's TTL: an old lock or
+// session may have to expire first.
+const warmWithin = 5 * time.Second
+
+// warmUp has every replica serve one request.
+func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
+	ask.Stock, ask.PerBuyer = Stock, 0
+	if err := l.set(ctx, ask); err != nil {
+		return err
+	}
+	s := l.scene(ask)
+	for _, a := range l.actors() {
+		for end := time.Now().Add(warmWithin + 2*l.TTL + ask.Outlive); ; {
+			asked := time.Now()
+			p := s.Ask(a, s.NewKey())
+			if err := p.Wait(ctx); err != nil {
+				return err
+			}
+			if p.op.Outcome == judge.OK {
+				l.pace = max(l.pace, time.Since(asked))
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome,
+					p.op.Code)
+			}
+			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
+		}
+	}
+	return l.Quiesce(ctx)
+}
+
+// reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
+func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
+	s := l.scene(ask)
+	h, err := s.Reservations.Reserve(ctx, l.C, Long)
+	if err != nil {
+		return err
+	}
+	return s.Reservations.Ask(l.C, judge.Cancel, h, 0).Wait(ctx)
+}
