@@ -224,7 +224,7 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	inRedis := reservationtest.New(t, serve(t, url, "reserve-redis", "", "redis"), 102)
 	inRedis.Say("reset =")
 	inSQL.Brief = 2 * time.Second
-	inSQL.Say("reset = ; brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; brief d 1 = held 1; brief e 1 = held 0")
+	inSQL.Say("reset = ; brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; brief d 1 = held 1")
 	pool, err := r.Backends.DB.DB()
 	testkit.Must(t, err)
 	c, err := pool.Conn(t.Context())

@@ -211,7 +211,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		return fmt.Sprint(said.Code, " ", said.PerBuyer)
 	case said.Code != "" && said.State == "":
 		return string(said.Code) + refund
-	case a.Kind == judge.Reserve && said.Replayed && p.ids[name] != said.ReservationID:
+	case a.Kind == judge.Reserve && said.Replayed && p.ids[name] != "" && p.ids[name] != said.ReservationID:
 		return "another reservation"
 	case a.Kind == judge.Reserve:
 		p.ids[name] = said.ReservationID
@@ -303,6 +303,7 @@ func (p *Player) Sound(when string) *api.Reservations {
 	held, ordered, gone := asked.Count()
 	testkit.Is(p.TB, [4]int64{book.Held, book.Ordered, book.WrittenOff, book.Overdue},
 		[4]int64{held, ordered, gone, overdue}, "%s: what is held, ordered, written off and overdue, in all", when)
+	testkit.Is(p.TB, len(book.BuyerUnits) > 0 && book.PerBuyer == 0, false, "%s: a limit counts that is not there", when)
 	if r := judge.Reservations(&asked, p.ops, "en"); r.Verdict == judge.Broken {
 		p.Errorf("%s: the judge found %s: %s", when, r.Found, strings.Join(append(r.Violations, r.Consequences...), "; "))
 	}

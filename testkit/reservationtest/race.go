@@ -26,13 +26,15 @@ func Race(t testing.TB, s Seam, product int64) {
 	begin(ledger.Rules{PerBuyer: 4})
 	p.AtOnce(10, 0, map[string]int{"held": 4, "limit_reached": 6}, "hold x/# 1")
 	for round := range 20 {
-		verbs := [][]string{{"hold", "again", "cancel a"}, {"brief", "brief-again", "sweep"}}[round%2]
+		name, verb := fmt.Sprint("a", round), []string{"hold ", "brief "}[round%2]
+		end := []string{"cancel " + name, "sweep"}[round%2]
 		begin(ledger.Rules{})
-		p.Say(verbs[0] + " a 5 = held 0")
-		if p.knows("again ") {
-			p.AtOnce(3, 0, map[string]int{"held": 3}, verbs[1]+" a 5")
+		if p.knows("again ") { // three requests with one key
+			p.AtOnce(3, 0, map[string]int{"held": 3}, verb+name+" 5")
+		} else {
+			p.Say(verb + name + " 5 = held 0")
 		}
-		p.AtOnce(4, time.Duration(round%5)*p.Brief/10, nil, "confirm a p", "confirm a q", verbs[2], verbs[2])
+		p.AtOnce(4, time.Duration(round%5)*p.Brief/10, nil, "confirm "+name+" p", "confirm "+name+" q", end, end)
 		if ends := len(p.book().Rows[0].Payments); ends != 2 {
 			t.Errorf("%d payments have an end, want 2", ends)
 		}
