@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strconv"
@@ -160,41 +159,28 @@ type hindrance struct {
 	says string
 }
 
-// withoutSkipping puts a proxy before a server that misspells SKIP LOCKED: the server answers like one that does not
-// know it.
+// withoutSkipping is the address of a server that answers like one that does not know SKIP LOCKED: connections to it
+// misspell that.
 func withoutSkipping(t *testing.T, dsn string) string {
+	const misspelt = "127.0.0.2:"
+	mysql.RegisterDialContext("tcp", func(ctx context.Context, addr string) (net.Conn, error) {
+		port, wrong := strings.CutPrefix(addr, misspelt)
+		if !wrong {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+port)
+		return misspelling{c}, err
+	})
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
-	server, known := c.Addr, []byte("SKIP LOCKED")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
-			go func() {
-				defer func() { _ = to.Close() }()
-				for p := make([]byte, 1<<16); ; {
-					n, err := from.Read(p)
-					if err != nil {
-						return
-					}
-					_, _ = to.Write(bytes.ReplaceAll(p[:n], known, []byte("SKIP LOCKEX")))
-				}
-			}()
-		}
-	}()
-	c.Addr = l.Addr().String()
+	c.Addr = strings.Replace(c.Addr, "127.0.0.1:", misspelt, 1)
 	return c.FormatDSN()
+}
+
+type misspelling struct{ net.Conn }
+
+func (m misspelling) Write(p []byte) (int, error) {
+	return m.Conn.Write(bytes.ReplaceAll(p, []byte("SKIP LOCKED"), []byte("SKIP LOCKEX")))
 }
 
 // killed ends a sweeper and its connection when a statement of its first batch has been executed.
