@@ -138,19 +138,24 @@ var arrows = map[string][]string{
 		"internal/lock/textbook", "internal/shop", "internal/step", "internal/stock", "testkit/testenv",
 	},
 	"testkit/storetest": {"contract/ledger", "internal/store"},
-	"testkit/testenv":   {"internal/backend", "say/redact", "stack", "stack/keeper"},
+	"testkit/reservationtest": {
+		"contract/api", "contract/ledger", "internal/handler", "internal/idempotency", "internal/store", "judge",
+		"target",
+	},
+	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/keeper"},
 }
 
 // never has what a package must not import although its arrows would allow it.
 var never = map[string][]string{"cmd/shop": {"faultlab/rig", "faultlab/rig/gear"}}
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
-// that open a store, its rows, the judge with its vocabulary, and the proxies that delay answers.
+// that open a store, its rows, the judge with its vocabulary, the proxies that delay answers, and the client's side.
 var (
 	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
-		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/storetest", "testkit/resulttest"}
+		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/storetest", "testkit/resulttest",
+		"testkit/reservationtest"}
 	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "contract/ledger",
-		"stack/wire", "stack/wire/codec"}
+		"stack/wire", "stack/wire/codec", "target"}
 )
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.

@@ -73,9 +73,10 @@ var modules = map[string][]string{
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
-	"testkit":           {"github.com/google/go-cmp"},
-	"testkit/storetest": {"github.com/google/go-cmp"},
-	"testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
+	"testkit":                 {"github.com/google/go-cmp"},
+	"testkit/storetest":       {"github.com/google/go-cmp"},
+	"testkit/reservationtest": {"github.com/google/uuid"},
+	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
 	"testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",

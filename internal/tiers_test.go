@@ -27,7 +27,7 @@ const (
 )
 
 // suites are the conformance suites: every rule of theirs is a subtest.
-var suites = []string{"testkit/locktest.()run", "testkit/stocktest.()run"}
+var suites = []string{"testkit/locktest.()run", "testkit/reservationtest.Play", "testkit/stocktest.()run"}
 
 // function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
 type function struct {

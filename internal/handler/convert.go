@@ -76,8 +76,8 @@ func reservationOf(h ledger.Reservation) api.Reservation {
 	return r
 }
 
-// reservationsOf writes a page of a product's reservations.
-func reservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reservations {
+// ReservationsOf writes a page of a product's reservations.
+func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reservations {
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,

@@ -151,7 +151,7 @@ func (r *reservations) reservations(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: r.fail(c, err)}
 	}
-	return r.send(c, reservationsOf(id, q.Store, held))
+	return r.send(c, ReservationsOf(id, q.Store, held))
 }
 
 // sendReservation answers with a reservation, or the problem of err.

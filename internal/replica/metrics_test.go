@@ -19,6 +19,7 @@ import (
 
 	"lastitem/internal/stock"
 	"lastitem/testkit"
+	"lastitem/testkit/reservationtest"
 	"lastitem/testkit/testenv"
 )
 
@@ -218,13 +219,12 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t),
 		Sweep: 20 * time.Millisecond})
 	waitReady(t, r)
-	in := func(mode string, product int) heldShop { return heldShop{t, r, mode, product} }
-	inSQL, inRedis := in("reserve-sql", 101), in("reserve-redis", 102)
-	inSQL.stock(5, "")
-	inRedis.stock(1, "")
-	for range 5 {
-		inSQL.says("/reserve_stock/reserve-sql", "", inSQL.with(`,"hold_ms":2000`), http.StatusCreated)
-	}
+	url := testkit.Serve(t, r).URL
+	inSQL := reservationtest.New(t, serve(t, url, "reserve-sql", "", "sql"), 101)
+	inRedis := reservationtest.New(t, serve(t, url, "reserve-redis", "", "redis"), 102)
+	inRedis.Say("reset =")
+	inSQL.Brief = 2 * time.Second
+	inSQL.Say("reset = ; brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; brief d 1 = held 1")
 	pool, err := r.Backends.DB.DB()
 	testkit.Must(t, err)
 	c, err := pool.Conn(t.Context())
@@ -235,12 +235,7 @@ func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	testkit.Until(t, "the gauge tells what the sweep does not end", func() bool { return overdue(t, r, "sql") > .1 })
 	for range 2 {
 		testkit.Until(t, "the unit is there", func() bool {
-			body := inRedis.with(`,"hold_ms":100`)
-			req := httptest.NewRequest(http.MethodPost, "/reserve_stock/reserve-redis", strings.NewReader(body))
-			req.Header.Set("Content-Type", "application/json")
-			w := httptest.NewRecorder()
-			r.ServeHTTP(w, req)
-			return w.Code == http.StatusCreated
+			return strings.HasPrefix(inRedis.Do("brief a-b 5"), "held")
 		})
 	}
 	_, err = c.ExecContext(t.Context(), "ROLLBACK")

@@ -38,7 +38,8 @@ func (b buyerCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 		}
 		b.deps.Steps.At(ctx, step.Read, "")
 		if most > 0 && has+item.Quantity > most {
-			return Receipt{}, &ledger.ShortError{Err: ErrLimit, ProductID: item.ProductID}
+			return Receipt{}, &ledger.ShortError{Err: ErrLimit, ProductID: item.ProductID, Requested: item.Quantity,
+				Available: most}
 		}
 	}
 	row, err := b.deps.Orders.New(req, new(int64), 0) // what is left is filled in by the update

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strconv"
@@ -27,6 +26,17 @@ import (
 	"lastitem/testkit/testenv"
 )
 
+// holdsOn is a database with reservations of modes that all hold in aWay.
+type holdsOn struct {
+	*testing.T
+	s *sqldb.Store
+	r *sqldb.Reservations
+}
+
+func holdsIn(t *testing.T, s *sqldb.Store) holdsOn {
+	return holdsOn{t, s, sqldb.NewReservations(s, func(string) sqldb.Way { return aWay })}
+}
+
 // sweeping is a product of which so many units are held, one each, all overdue, and one of another product.
 type sweeping struct {
 	holdsOn
@@ -40,12 +50,9 @@ func startSweeping(t *testing.T) sweeping {
 	dsn := testenv.MySQL(t)
 	h := sweeping{holdsOn{t, openSQL(t, dsn), nil}, dsn, new(atomic.Int64)}
 	h.r = h.listen(h.s)
-	resetSQL(t, h.s, 1, overdueHolds, 0)
+	resetSQL(t, h.s, 1, 0, 0)
 	resetSQL(t, h.s, 2, 1, 0)
-	for i := range overdueHolds {
-		testkit.Must(t, h.hold(fmt.Sprintf("h%02d", i), 1))
-	}
-	h.exec("UPDATE reservation SET expires_us = expires_us - 120000000")
+	h.fill("h", overdueHolds, 1, ledger.Held, time.Minute)
 	return h
 }
 
@@ -107,14 +114,14 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 		"killed in a batch": killed("SKIP LOCKED", overdueHolds),
 		"killed at COMMIT":  killed("COMMIT$", 0), // the server may have reached it
 		"killed after it":   killed("^UPDATE reservation_event", overdueHolds-10),
-		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h07'",
+		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h0000007'",
 			"UPDATE reservation SET mode = 'm'"),
 		"a release that overflows": badRow(`UPDATE reservation_item SET product_id = 2, run =
-			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h07'`, `UPDATE reservation_item SET
-			product_id = 1, run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h07'`),
+			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h0000007'`, `UPDATE reservation_item SET
+			product_id = 1, run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h0000007'`),
 		"a locked row": {left: 1, do: func(h sweeping) (mend func(), err error) {
 			tx := h.s.DB().Begin()
-			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h07' FOR UPDATE").Error)
+			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h0000007' FOR UPDATE").Error)
 			return func() { tx.Rollback() }, h.sweep(h.Context(), h.r)
 		}},
 		"a full disk, states":    diskFull("UPDATE ON reservation"),
@@ -152,41 +159,28 @@ type hindrance struct {
 	says string
 }
 
-// withoutSkipping puts a proxy before a server that misspells SKIP LOCKED: the server answers like one that does not
-// know it.
+// withoutSkipping is the address of a server that answers like one that does not know SKIP LOCKED: connections to it
+// misspell that.
 func withoutSkipping(t *testing.T, dsn string) string {
+	const misspelt = "127.0.0.2:"
+	mysql.RegisterDialContext("tcp", func(ctx context.Context, addr string) (net.Conn, error) {
+		port, wrong := strings.CutPrefix(addr, misspelt)
+		if !wrong {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+port)
+		return misspelling{c}, err
+	})
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)
-	server, known := c.Addr, []byte("SKIP LOCKED")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
-			go func() {
-				defer func() { _ = to.Close() }()
-				for p := make([]byte, 1<<16); ; {
-					n, err := from.Read(p)
-					if err != nil {
-						return
-					}
-					_, _ = to.Write(bytes.ReplaceAll(p[:n], known, []byte("SKIP LOCKEX")))
-				}
-			}()
-		}
-	}()
-	c.Addr = l.Addr().String()
+	c.Addr = strings.Replace(c.Addr, "127.0.0.1:", misspelt, 1)
 	return c.FormatDSN()
+}
+
+type misspelling struct{ net.Conn }
+
+func (m misspelling) Write(p []byte) (int, error) {
+	return m.Conn.Write(bytes.ReplaceAll(p, []byte("SKIP LOCKED"), []byte("SKIP LOCKEX")))
 }
 
 // killed ends a sweeper and its connection when a statement of its first batch has been executed.
@@ -208,9 +202,9 @@ func killed(at string, left int64) hindrance {
 	}}
 }
 
-// badRow spoils one reservation, h07.
+// badRow spoils one reservation, h0000007.
 func badRow(spoil, undo string) hindrance {
-	return hindrance{left: 1, says: "h07", do: func(h sweeping) (mend func(), err error) {
+	return hindrance{left: 1, says: "h0000007", do: func(h sweeping) (mend func(), err error) {
 		h.exec("UPDATE product_stock SET stock = 9223372036854775807 WHERE id = 2")
 		h.exec(spoil)
 		return func() { h.exec(undo) }, h.sweep(h.Context(), h.r)
