@@ -173,7 +173,7 @@ func (s served) Book(ctx context.Context, product int64) (*api.Reservations, err
 	}
 	audit, err := target.Call{Method: http.MethodGet, Path: fmt.Sprintf("/products/%d/audit", product)}.Fetch(ctx,
 		s.Client, s.URL)
-	if strings.Contains(string(audit), "BROKEN") {
+	if strings.Contains(string(audit.Body), "BROKEN") {
 		err = fmt.Errorf("the audit: %s", audit)
 	}
 	return book, err
