@@ -14,9 +14,13 @@ func renews(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] == api.
 // hasSession says whether the mode needs a service other than Redis and SQL.
 func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
 
-// segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
-// the same one.
-func segments(m api.Mode) int { return min(m.Split(), 1) }
+// setting is how the product is set for the mode: with one segment if the mode needs segments, so that all requests meet
+// in the same one.
+func setting(m api.Mode) api.SetStock {
+	to := m.Setting(0)
+	to.Segments = min(to.Segments, 1)
+	return to
+}
 
 // reserveFirst says whether a schedule begins with a reservation, see rig.Ask: a mode that computes the stock, and no
 // other that holds units, is broken by two requests.

@@ -71,7 +71,7 @@ func (l *lab) path(ctx context.Context, g *group, c Cell, about rig.About) (rig.
 	defer func() { g.free <- lane }()
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
-		Ask: target.Ask{Mode: c.Mode, Store: c.Store}, Stock: rig.Stock, About: about, Segments: segments(m),
+		Ask: target.Ask{Mode: c.Mode, Store: c.Store}, Stock: rig.Stock, About: about, Set: setting(m),
 		PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, c.Store), Outlive: outlive(m, lane.TTL),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
 	scene, err := lane.NewScene(ctx, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store}, Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Segments: segments(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
+		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
 		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err

@@ -86,17 +86,12 @@ func reset(ctx context.Context, c *Control, m api.Mode, p plan.Plan) error {
 
 // settingOf is how the stock of a product is set for the plan.
 func settingOf(p plan.Plan, m api.Mode, stock int64) api.SetStock {
-	setting := target.Setting(stock, segmentsOf(p, m))
+	setting := m.Setting(stock)
+	if p.Segments > 0 {
+		setting.Segments, setting.Units = p.Segments, false
+	}
 	setting.PerBuyer, setting.Late = p.Reserving.PerBuyer, p.Reserving.Late
 	return setting
-}
-
-// segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
-func segmentsOf(p plan.Plan, m api.Mode) int {
-	if p.Segments > 0 {
-		return p.Segments
-	}
-	return m.Split()
 }
 
 // warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills

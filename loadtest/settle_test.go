@@ -117,7 +117,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 	const products = 3 * settleAtOnce
 	res := Result{Started: time.Now().Add(-time.Hour), Plan: plan.Plan{Product: 1}}
 	for product := range int64(products) {
-		testkit.Must(t, c.SetStock(t.Context(), product+1, target.Setting(5, 0)))
+		testkit.Must(t, c.SetStock(t.Context(), product+1, api.SetStock{Stock: 5}))
 		res.History = append(res.History, judge.Op{ProductID: product + 1, Quantity: 1, Outcome: judge.Unknown})
 	}
 	ctx := testkit.Within(t, products*300*time.Millisecond)
@@ -133,7 +133,7 @@ func TestNothingSent(t *testing.T) {
 	t.Parallel()
 	shop := &fakeshop.Shop{Replicas: 1}
 	c := open(t, shop)
-	testkit.Must(t, c.SetStock(t.Context(), 1, target.Setting(5, 0)))
+	testkit.Must(t, c.SetStock(t.Context(), 1, api.SetStock{Stock: 5}))
 	ours := Result{Store: api.Redis, Started: time.Now(), Plan: plan.Plan{Product: 1, Products: 1, Stock: 5}}
 	judgeAll(&ours, ourService(c), settleAll(t.Context(), ourService(c), &ours))
 	if v := ours.Verdicts[0]; v.Verdict != judge.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing,

@@ -167,9 +167,9 @@ func TestCall(t *testing.T) {
 		}
 		testkit.Is(t, got, tt.want, "%s", tt.kind)
 	}
-	for segments, want := range map[int]string{0: `{"stock":5}`, 3: `{"stock":5,"segments":3}`,
-		-1: `{"stock":5,"units":true}`} {
-		testkit.Is(t, string(encoded(Setting(5, segments))), want, "Setting(5, %d)", segments)
+	for want, m := range map[string]api.Mode{`{"stock":5}`: {}, `{"stock":5,"segments":3}`: {Segments: 3},
+		`{"stock":5,"units":true}`: {Units: true}} {
+		testkit.Is(t, string(encoded(m.Setting(5))), want, "the setting of a mode")
 	}
 	query := a.Call().InQuery()
 	if query.Path != "/deduct_stock/m?buyer=ann&hold_ms=1000&product_id=7&quantity=2&store=sql&wait_ms=0" ||

@@ -96,12 +96,6 @@ func productPath(product int64, of string) string {
 	return "/products/" + strconv.FormatInt(product, 10) + of
 }
 
-// Setting is how the stock of a product is set that is split into so many segments; 0 = not at all, -1 = a row per
-// unit.
-func Setting(stock int64, segments int) api.SetStock {
-	return api.SetStock{Stock: stock, Segments: max(0, segments), Units: segments < 0}
-}
-
 // Op is the request with its answer, for the judge, without its times and its client.
 func (a Ask) Op(said Answer) judge.Op {
 	return judge.Op{Outcome: said.Outcome, Code: said.Code, ProductID: a.Product, Quantity: max(a.Quantity, 1),

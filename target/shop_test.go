@@ -39,7 +39,7 @@ func TestShop(t *testing.T) {
 		"404 unknown_mode: no such mode") {
 		t.Errorf("get(none) = %v, want the problem's code and detail", err)
 	}
-	testkit.Must(t, c.SetStock(ctx, 5, Setting(70, 7)))
+	testkit.Must(t, c.SetStock(ctx, 5, api.SetStock{Stock: 70, Segments: 7}))
 	if p, err := c.Product(ctx, 5); err != nil || p.Stock[api.Redis] != 70 {
 		t.Errorf("Product(5) = %+v, %v, want 70 in redis", p, err)
 	}
@@ -69,7 +69,7 @@ func TestShopReadsNoEndlessAnswer(t *testing.T) {
 	testkit.Must(t, err)
 	c.maxRows = 100
 	_, byGet := c.Modes(t.Context())
-	byPut := c.SetStock(t.Context(), 101, Setting(1, 0))
+	byPut := c.SetStock(t.Context(), 101, api.SetStock{Stock: 1})
 	_, ledger := c.Ledger(t.Context(), 101)
 	for want, got := range map[string]error{"/modes: the answer has more than 64 MiB": byGet,
 		"/stock: the answer has more than 64 MiB": byPut, "more than 100 rows": ledger} {
@@ -89,7 +89,7 @@ func TestShopSaysWhatToDo(t *testing.T) {
 		stranger, err := NewShop(address, token)
 		testkit.Must(t, err)
 		t.Cleanup(stranger.Close)
-		err = stranger.SetStock(t.Context(), 1, Setting(1, 0))
+		err = stranger.SetStock(t.Context(), 1, api.SetStock{Stock: 1})
 		if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), want) {
 			t.Errorf("SetStock() with token %q = %v, want ErrUnauthorized that says %q", token, err, want)
 		}

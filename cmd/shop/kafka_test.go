@@ -19,11 +19,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-
+	"lastitem/contract/api"
 	"lastitem/internal/backend"
 	"lastitem/loadtest"
 	"lastitem/stack"
-	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -84,7 +83,7 @@ func startKafkaStorm(t *testing.T) *kafkaStorm {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.control.Close)
-	testkit.Must(t, k.control.SetStock(t.Context(), kafkaProduct, target.Setting(kafkaStock, 0)))
+	testkit.Must(t, k.control.SetStock(t.Context(), kafkaProduct, api.SetStock{Stock: kafkaStock}))
 	k.ctx, k.done = testenv.Progress(t, 2*testenv.Still)
 	loadCtx, cancel := context.WithCancel(k.ctx)
 	var load sync.WaitGroup

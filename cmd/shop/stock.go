@@ -109,7 +109,7 @@ func setStock(cmd *cobra.Command, c *target.Shop, f *stockFlags, id int64, units
 			return err
 		}
 	}
-	return c.SetStock(cmd.Context(), id, target.Setting(n, f.segments))
+	return c.SetStock(cmd.Context(), id, api.SetStock{Stock: n, Segments: f.segments})
 }
 
 // productIsKnown says whether the service has the product.
@@ -136,5 +136,5 @@ func firstStock(ctx context.Context, s *stack.Stack) error {
 	if known, err := productIsKnown(ctx, c, firstProduct); known || err != nil {
 		return err
 	}
-	return c.SetStock(ctx, firstProduct, target.Setting(5000, 0))
+	return c.SetStock(ctx, firstProduct, api.SetStock{Stock: 5000})
 }

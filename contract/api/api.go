@@ -101,12 +101,9 @@ type Modes struct {
 	Modes []Mode `json:"modes"`
 }
 
-// Split is into how many segments a run should split the product; 0 = not at all, -1 = it makes a row per unit.
-func (m Mode) Split() int {
-	if m.Units {
-		return -1
-	}
-	return m.Segments
+// Setting is how a run should set the stock of a product for the mode.
+func (m Mode) Setting(stock int64) SetStock {
+	return SetStock{Stock: stock, Segments: m.Segments, Units: m.Units}
 }
 
 // Claim returns what the mode claims at a rung of the ladder for one store: a mode broken by threads is as broken over

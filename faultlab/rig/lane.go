@@ -119,7 +119,7 @@ func (l *Lane) Close() {
 		if a.run != nil {
 			a.Kill()
 		}
-		a.Wires.Close()
+		a.Close()
 	}
 	l.Set.Close()
 }

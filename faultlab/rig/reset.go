@@ -8,7 +8,6 @@ import (
 
 	"lastitem/judge"
 	"lastitem/stack/wire"
-	"lastitem/target"
 )
 
 // NewScene resets the lane and begins a schedule.
@@ -56,7 +55,8 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
-	to := target.Setting(ask.Stock, ask.Segments)
+	to := ask.Set
+	to.Stock = ask.Stock
 	if to.PerBuyer = ask.PerBuyer; ask.About.Rehold {
 		to.Late = "rehold"
 	}

@@ -59,10 +59,10 @@ type Launch struct {
 // Ask is one request of a client, in the state in which its schedule begins.
 type Ask struct {
 	target.Ask
-	// Stock, Segments and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
+	// Stock, by Set, and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
 	// and C for a new one each time.
 	Stock    int64
-	Segments int
+	Set      api.SetStock
 	PerBuyer int64
 
 	// Session says that the mode holds a session with a service, which an earlier schedule may have ended.

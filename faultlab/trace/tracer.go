@@ -204,7 +204,7 @@ func (t *Tracer) ask(ctx context.Context, tr *Trace) (err error) {
 // setStock begins a run: it also deletes the orders of the previous run.
 func (t *Tracer) setStock(ctx context.Context, mode stock.Mode) error {
 	shop := target.Shop{URL: t.url, Token: t.token, Client: &t.client}
-	return shop.SetStock(ctx, product, target.Setting(Stock, mode.API().Split()))
+	return shop.SetStock(ctx, product, mode.API().Setting(Stock))
 }
 
 // send sends a request to the replica and returns the status and the body of its answer.

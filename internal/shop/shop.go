@@ -85,7 +85,7 @@ func (s *Shop) build(e *entry) {
 	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, limits: &sync.Map{},
 		repeated: func() { s.repeated(m.Name) }}
 	deps := stock.Deps{
-		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd, Reservations: s.reservations.redis,
+		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd, Reservations: s.redis,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   s.locks(m.Name),
 		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, SoldOut: s.refusals.has, Steps: o.Steps,

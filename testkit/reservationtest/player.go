@@ -43,8 +43,8 @@ type Service interface {
 
 // What a [Service] is asked for beside what the contract has.
 const (
-	Read     judge.ReservationKind = "read"
-	Absolute                       = "absolute"
+	Read     = judge.ReservationKind("read")
+	Absolute = "absolute"
 )
 
 // Answer is an answer, with what the table tells of refusals and returns.
@@ -108,8 +108,8 @@ func (p *Player) each(sentences string, then func(sentence string)) {
 		sentence, want, _ := strings.Cut(line, "=")
 		sentence = strings.TrimSpace(sentence)
 		got := p.Do(sentence)
-		if strings.Contains(got, "?") { // how many are left, which the books must say
-			got = strings.Replace(got, "?", fmt.Sprint(p.book().Stock), 1)
+		if before, after, unsaid := strings.Cut(got, "?"); unsaid { // how many are left, which the books must say
+			got = before + fmt.Sprint(p.book().Stock) + after
 		}
 		testkit.Is(p.TB, got, strings.TrimSpace(want), "%s", sentence)
 		then(sentence)

@@ -129,6 +129,7 @@ func ThroughJSON(t *testing.T, p ledger.Position) (back ledger.Position) {
 	return back
 }
 
+// Numbers are those that the orders' ids end with.
 func Numbers(orders []ledger.Order) (n []int) {
 	for _, o := range orders {
 		var product, i int
@@ -138,6 +139,7 @@ func Numbers(orders []ledger.Order) (n []int) {
 	return n
 }
 
+// Count lists the numbers from one to before another.
 func Count(from, to int) (n []int) {
 	for i := from; i < to; i++ {
 		n = append(n, i)

@@ -55,7 +55,7 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	testkit.Must(t, err)
 	compact(t, c)
 	s := storetest.Shelf{Reader: e}
-	orders := append(f.Orders, storetest.PagesAfter(t, s, 1, p, ledger.Want{Orders: 4})...)
+	orders := slices.Concat(f.Orders, storetest.PagesAfter(t, s, 1, p, ledger.Want{Orders: 4}))
 	if got := storetest.Numbers(orders); !slices.Equal(got, storetest.Count(0, 9)) {
 		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
 	}
