@@ -25,7 +25,6 @@ import (
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/stack"
-	"lastitem/target"
 	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
@@ -54,7 +53,7 @@ func TestReadersAreCheap(t *testing.T) {
 	for _, product := range []int64{inRedis, inSQL, reserved} {
 		c, err := loadtest.NewControl(base, running.Token)
 		testkit.Must(t, err)
-		testkit.Must(t, c.SetStock(t.Context(), product, target.Setting(int64(orders)+7, 0)))
+		testkit.Must(t, c.SetStock(t.Context(), product, api.SetStock{Stock: int64(orders) + 7}))
 		c.Close()
 	}
 	pushOrders(t, running.Redis.URL, inRedis, orders)
