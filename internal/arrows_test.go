@@ -129,6 +129,8 @@ var arrows = map[string][]string{
 	"testkit/chaos":          {"internal/lock", "internal/lock/handoff"},
 	"testkit/doctest":        {},
 	"testkit/fakeshop":       {"contract/api"},
+	"testkit/habits":         {}, // shops of others, as the verdicts on them see them
+	"testkit/habits/server":  {},
 	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
 	"testkit/resulttest": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan",
@@ -153,7 +155,7 @@ var never = map[string][]string{"cmd/shop": {"faultlab/rig", "faultlab/rig/gear"
 var (
 	testOnly = []string{"testkit/testenv", "testkit", "testkit/doctest",
 		"testkit/fakeshop", "testkit/locktest", "testkit/stocktest", "testkit/storetest", "testkit/resulttest",
-		"testkit/reservationtest"}
+		"testkit/reservationtest", "testkit/habits"}
 	testAids = []string{"internal/backend", "migrations", "judge", "contract/api", "contract/ledger",
 		"stack/wire", "stack/wire/codec", "target"}
 )
@@ -173,7 +175,8 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
-	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target"}
+	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
+		"testkit/habits/server"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.

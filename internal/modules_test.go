@@ -67,13 +67,14 @@ var modules = map[string][]string{
 	"faultlab/rig/gear": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"},
 	"loadtest":          {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
 	"loadtest/client":   {"github.com/go-resty/resty/v2"},
-	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql",
+	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql", "github.com/google/uuid",
 		"github.com/redis/go-redis/v9"},
 
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
 	"testkit":                 {"github.com/google/go-cmp"},
+	"testkit/habits/server":   {"github.com/go-sql-driver/mysql", "github.com/google/uuid", "github.com/redis/go-redis/v9"},
 	"testkit/storetest":       {"github.com/google/go-cmp"},
 	"testkit/reservationtest": {"github.com/google/uuid"},
 	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},

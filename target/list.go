@@ -1,9 +1,7 @@
 package target
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -12,56 +10,11 @@ import (
 	"lastitem/say/text"
 )
 
-// UnfitError says why what a source shows is no basis for a verdict: it is not all there is, or not only what was
-// asked for. It has the row or the answer that shows it.
-type UnfitError struct{ Err error }
-
-func (e *UnfitError) Error() string { return e.Err.Error() }
-func (e *UnfitError) Unwrap() error { return e.Err }
-
-func unfit(said text.Text, args ...any) error { return &UnfitError{said.Errorf(args...)} }
-
-// maxPages is how many pages of one list are read.
-const maxPages = 100
-
 // list is what a source shows.
 type list struct {
 	rows   []row
 	cached string // the header that says that the answer comes from a cache; "" = none does
 	total  int64  // how many rows there are, as the answer says; -1 = it does not
-}
-
-// pages reads a source that is an address, with all pages that it leads to: by the header Link with rel="next"
-// (RFC 8288), or by a member next. what, stock or orders, names the option in errors.
-func (r *Remote) pages(ctx context.Context, s Source, what string, values map[string]string) (list, error) {
-	path, pointer, _ := strings.Cut(s.URL, "#")
-	base := r.URL
-	if host := hostOf(path); host != "" {
-		base, path = host, strings.TrimPrefix(path, host)
-	}
-	path = expand(path, values)
-	all := list{total: -1}
-	for page := 1; ; page++ {
-		reply, err := r.fetch(ctx, base, "GET "+path, nil)
-		if err != nil {
-			return all, fmt.Errorf("--%s-url: %w", what, err)
-		}
-		reply.Body = []byte(strings.TrimPrefix(string(reply.Body), "\ufeff")) // some write a byte order mark first
-		found, err := pick(reply.Body, pointer)
-		if err != nil {
-			return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
-		}
-		all.rows = append(all.rows, rowsIn(found, scalar(found))...)
-		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply))
-		next, err := nextOf(reply, base+path)
-		if err != nil || next == "" || what != "orders" {
-			return all, err
-		}
-		if page == maxPages {
-			return all, unfit(text.Of("--%s-url: more than %d pages"), what, maxPages)
-		}
-		path = next
-	}
 }
 
 var nextLink = regexp.MustCompile(`<([^>]*)>[^,<]*;\s*rel="?next"?`)

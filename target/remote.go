@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,10 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/contract/api"
 	"lastitem/say/text"
 )
 
@@ -132,31 +129,6 @@ func flat(answer any) (all []string) {
 // Setup runs SetupSQL, once.
 func (r *Remote) Setup(ctx context.Context) error { return r.exec(ctx, "setup-sql", r.SetupSQL, nil) }
 
-// Prepare resets a product, where the description says how, and reads its ledger, where it says how; else nil. An
-// error: a run or a schedule would prove nothing.
-func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger, error) {
-	if r.Resets() {
-		if err := r.reset(ctx, product, stock); err != nil {
-			return nil, text.Of("the stock of product %d cannot be reset: %w").Errorf(product, err)
-		}
-	}
-	if r.Stock == (Source{}) {
-		return nil, nil
-	}
-	l, err := r.Ledger(ctx, product, stock)
-	if err != nil {
-		return nil, text.Of("the stock of product %d cannot be read: %w").Errorf(product, err)
-	}
-	switch left := l.Stock[ForeignStore]; {
-	case r.Resets() && left != stock:
-		err = text.Of("the reset of product %d left a stock of %d, want %d").Errorf(product, left, stock)
-	case len(l.Orders) > 0:
-		err = text.Of("product %d has %d orders before the run: delete them, by --reset-url, --reset-sql or --reset-redis").
-			Errorf(product, len(l.Orders))
-	}
-	return l, err
-}
-
 // reset sets the stock of a product and deletes its orders, as the resets of the description do.
 func (r *Remote) reset(ctx context.Context, product, stock int64) error {
 	values := map[string]string{"product": strconv.FormatInt(product, 10), "stock": strconv.FormatInt(stock, 10)}
@@ -174,112 +146,6 @@ func (r *Remote) reset(ctx context.Context, product, stock int64) error {
 		}
 	}
 	return nil
-}
-
-// bookTries is how often the books are read if the stock moves while the orders are read.
-const bookTries = 4
-
-// Ledger reads the remaining stock of a product that had initial units at first, and its orders, as Stock and Orders
-// say. It reads the stock before the orders and after them; Moved says that it never found the same twice. An
-// [UnfitError] says that the orders are not all, or not only those of the product.
-func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledger, error) {
-	ledger, orders, err := r.books(ctx, product, initial)
-	if err != nil {
-		return nil, err
-	}
-	t := r.tried[product]
-	for _, o := range orders.rows {
-		if err := t.fits(o); err != nil {
-			return nil, err
-		}
-	}
-	if n := int64(len(orders.rows)); t.counts && orders.total > n {
-		return nil, unfit(text.Of("--orders-url: the answer says that there are %d orders, and has %d of them: give a path "+
-			"that shows all"), orders.total, n)
-	}
-	ledger.Orders = slices.DeleteFunc(ledger.Orders, func(o api.Order) bool { return slices.Contains(t.ids, o.OrderID) })
-	return ledger, nil
-}
-
-// books are the stock and all rows of the orders.
-func (r *Remote) books(ctx context.Context, product, initial int64) (*api.Ledger, list, error) {
-	ledger := &api.Ledger{
-		ProductID: product, Orders: []api.Order{},
-		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{},
-	}
-	for try := 1; ; try++ {
-		units, err := r.left(ctx, product)
-		if ledger.Stock[ForeignStore] = units; err != nil || r.Orders == (Source{}) {
-			return ledger, list{}, err
-		}
-		orders, err := r.list(ctx, r.Orders, "orders", product)
-		if err != nil {
-			return ledger, list{}, err
-		}
-		again, err := r.left(ctx, product)
-		if ledger.Moved = again != units; err != nil || ledger.Moved && try < bookTries {
-			if err != nil {
-				return ledger, list{}, err
-			}
-			continue
-		}
-		for _, row := range orders.rows {
-			order, err := row.order(product)
-			if err != nil {
-				return ledger, list{}, fmt.Errorf("--orders-...: %w", err)
-			}
-			ledger.Orders = append(ledger.Orders, order)
-		}
-		return ledger, orders, nil
-	}
-}
-
-// left is the remaining stock of a product.
-func (r *Remote) left(ctx context.Context, product int64) (int64, error) {
-	stock, err := r.list(ctx, r.Stock, "stock", product)
-	if err != nil {
-		return 0, err
-	}
-	units, err := total(stock.rows)
-	if err != nil {
-		err = fmt.Errorf("--stock-...: %w", err)
-	}
-	return units, err
-}
-
-// list returns what a source shows of a product. what, stock or orders, names the option in errors.
-func (r *Remote) list(ctx context.Context, s Source, what string, product int64) (list, error) {
-	values := map[string]string{"product": strconv.FormatInt(product, 10)}
-	all := list{total: -1}
-	var err error
-	switch {
-	case s.SQL != "":
-		if all.rows, err = query(ctx, r.SQL, expand(s.SQL, values)); err != nil {
-			err = fmt.Errorf("--%s-sql %q: %w", what, s.SQL, belowZero(err))
-		}
-	case s.Redis != "":
-		var texts []string
-		texts, err = r.command(ctx, what+"-redis", s.Redis, values)
-		for _, text := range texts {
-			all.rows = append(all.rows, rowsIn(json.RawMessage(text), text)...)
-		}
-	default:
-		return r.pages(ctx, s, what, values)
-	}
-	return all, err
-}
-
-// outOfRange is the number of the error of MySQL about a result below zero of columns that are unsigned.
-const outOfRange = 1690
-
-// belowZero says of an error that hides an oversell what to do.
-func belowZero(err error) error {
-	var answer *mysql.MySQLError
-	if errors.As(err, &answer) && answer.Number == outOfRange {
-		return unfit(text.Of("%w: the result is below zero, so more was sold than there was, but the columns are UNSIGNED: "+
-			"CAST(column AS SIGNED) shows by how much"), err)
-	}
-	return err
 }
 
 // hostOf returns scheme and host of an absolute URL; "" = it is a path.

@@ -174,7 +174,7 @@ func (s served) Book(ctx context.Context, product int64) (*api.Reservations, err
 	audit, err := target.Call{Method: http.MethodGet, Path: fmt.Sprintf("/products/%d/audit", product)}.Fetch(ctx,
 		s.Client, s.URL)
 	if strings.Contains(string(audit.Body), "BROKEN") {
-		err = fmt.Errorf("the audit: %s", audit)
+		err = fmt.Errorf("the audit: %s", audit.Body)
 	}
 	return book, err
 }
