@@ -14,8 +14,8 @@ func renews(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] == api.
 // hasSession says whether the mode needs a service other than Redis and SQL.
 func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
 
-// setting is how the product is set for the mode: with one segment if the mode needs segments, so that all requests meet
-// in the same one.
+// setting is how the product is set for the mode: with one segment if the mode needs segments, so that all requests
+// meet in the same one.
 func setting(m api.Mode) api.SetStock {
 	to := m.Setting(0)
 	to.Segments = min(to.Segments, 1)

@@ -73,8 +73,9 @@ var modules = map[string][]string{
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
-	"testkit":                 {"github.com/google/go-cmp"},
-	"testkit/habits/server":   {"github.com/go-sql-driver/mysql", "github.com/google/uuid", "github.com/redis/go-redis/v9"},
+	"testkit": {"github.com/google/go-cmp"},
+	"testkit/habits/server": {"github.com/go-sql-driver/mysql", "github.com/google/uuid",
+		"github.com/redis/go-redis/v9"},
 	"testkit/storetest":       {"github.com/google/go-cmp"},
 	"testkit/reservationtest": {"github.com/google/uuid"},
 	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},

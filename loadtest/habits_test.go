@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,9 @@ var rightHabits = []habit{
 		f.OK.Body, f.Refused = `"ok":true`, target.Meaning{Statuses: []int{200}, Body: `"ok":false`}
 	}},
 	{"200 and errors", judge.Inconclusive, "INSUFFICIENT_STOCK", "", nil},
-	{"redirects", judge.Inconclusive, "/soldout", "", func(f *target.Foreign, _ *plan.Plan) { f.OK.Statuses = []int{303} }},
+	{"redirects", judge.Inconclusive, "/soldout", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.OK.Statuses = []int{303}
+	}},
 	{"one text for all", judge.Inconclusive, "no request was refused", "", nil},
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
@@ -83,8 +86,9 @@ var wrongHabits = []habit{
 func (h habit) tried(t *testing.T) (Result, error) {
 	t.Helper()
 	d := &target.Foreign{
-		Request: `POST /buy/{{product}} {"n":{{quantity}},"key":"{{key}}"}`, ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
-		Stock: target.Source{URL: "/stock/{{product}}#/qty"}, Orders: target.Source{URL: "/orders/{{product}}#/items"},
+		Request:  `POST /buy/{{product}} {"n":{{quantity}},"key":"{{key}}"}`,
+		ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
+		Stock:    target.Source{URL: "/stock/{{product}}#/qty"}, Orders: target.Source{URL: "/orders/{{product}}#/items"},
 		OK: target.Meaning{Statuses: []int{200, 201, 202}}, Refused: target.Meaning{Statuses: []int{409}},
 	}
 	p := plan.Plan{VUs: 8, Requests: 80, Product: 7, Stock: 50}
@@ -104,14 +108,15 @@ func TestHabits(t *testing.T) {
 			t.Run(kind+"/"+h.name, func(t *testing.T) {
 				t.Parallel()
 				res, err := h.tried(t)
-				said, v := "", judge.Report{}
+				v, said := judge.Report{}, []string{}
 				if err != nil {
-					said = err.Error()
+					said = append(said, err.Error())
 				} else {
 					v = res.Verdicts[0]
-					said = strings.Join(append(append(append(res.Why, v.Missing...), v.Violations...), v.Unchecked...), "\n")
+					said = slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
 				}
-				if v.Verdict != h.verdict || !strings.Contains(said, h.says) || h.found != "" && !strings.Contains(v.Found, h.found) {
+				if v.Verdict != h.verdict || !strings.Contains(strings.Join(said, " "), h.says) ||
+					h.found != "" && !strings.Contains(v.Found, h.found) {
 					t.Errorf("%s %s, want %s %s; it says %q, want %q", v.Verdict, v.Found, h.verdict, h.found, said, h.says)
 				}
 			})

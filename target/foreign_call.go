@@ -34,8 +34,9 @@ func (f *Foreign) parse(said string) (template, error) {
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
 		return template{}, text.Of("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'").Errorf()
 	}
-	return template{method: method, path: filler(path), body: filler(strings.TrimSpace(body)), headers: headersIn(f.Headers)},
-		nil
+	t := template{method: method, path: filler(path), body: filler(strings.TrimSpace(body))}
+	t.headers = headersIn(f.Headers)
+	return t, nil
 }
 
 func headersIn(all []string) (headers []header) {

@@ -190,7 +190,10 @@ func (f *Foreign) Complete(env, headers []string, lookup func(string) (string, b
 	for _, x := range []struct {
 		all, given  []string
 		sep, option string
-	}{{f.Env, env, "=", "--env "}, {f.Headers, headers, ":", "--header "}, {f.ReadHeaders, headers, ":", "--read-header "}} {
+	}{
+		{f.Env, env, "=", "--env "}, {f.Headers, headers, ":", "--header "},
+		{f.ReadHeaders, headers, ":", "--read-header "},
+	} {
 		for i, name := range x.all {
 			if strings.Contains(name, x.sep) {
 				continue

@@ -59,9 +59,9 @@ const (
 // RestAtMost is how long [AtRest] reads at most.
 func RestAtMost(patience time.Duration) time.Duration { return restTimes * patience }
 
-// AtRest reads the books of a service that is not ours until they count: as many units have gone as were accepted, twice
-// unchanged, or nothing has changed for patience; one reading at least begins at quiet or later. It returns the last
-// reading, and whether it counts. A reading that is unfit ends it.
+// AtRest reads the books of a service that is not ours until they count: as many units have gone as were accepted,
+// twice unchanged, or nothing has changed for patience; one reading at least begins at quiet or later. It returns the
+// last reading, and whether it counts. A reading that is unfit ends it.
 func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error), accepted int64, quiet time.Time,
 	patience time.Duration) (last *api.Ledger, rested bool, err error) {
 	var before *api.Ledger

@@ -65,8 +65,9 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 }
 
 // watch reads the books until a purchase shows in them, or patience is over.
-func (r *Remote) watch(ctx context.Context, before *api.Ledger, units int64, patience time.Duration) (tried, *api.Ledger,
-	error) {
+func (r *Remote) watch(
+	ctx context.Context, before *api.Ledger, units int64, patience time.Duration,
+) (tried, *api.Ledger, error) {
 	var seen tried
 	had := idsOf(before)
 	end := time.Now().Add(patience)
@@ -123,8 +124,8 @@ func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, pat
 		return unfit(text.Of("%s and the stock fell by %d, but no order came within %s: does --orders-... show all orders "+
 			"of this product? A slow worker needs more time: --settle"), tried, units, patience)
 	}
-	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell this "+
-		"product?"), tried, fell, more, units)
+	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell "+
+		"this product?"), tried, fell, more, units)
 }
 
 // Shown is a reply as a sentence shows it.

@@ -151,8 +151,9 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 		{"redis", &f.redis, nil, text.Of("its Redis, for the flags that end in -redis")},
 		{"sql", &f.sql, nil, text.Of("its MySQL or MariaDB, for the flags that end in -sql: " +
 			"mysql://user:password@host:port/db")},
-		{"settle", &f.settle, nil, text.Of("for how long its stock and orders must not change before they count, where they " +
-			"do not add up at once (default 10s)")},
+		{"settle", &f.settle, nil,
+			text.Of("for how long its stock and orders must not change before they count, where they " +
+				"do not add up at once (default 10s)")},
 		{"name", &f.name, nil, text.Of("its name in the reports (default: the host of --url)")},
 	}.Add(set, f.lang)
 }

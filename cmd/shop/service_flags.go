@@ -63,7 +63,8 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
 			"pointer into the answer")},
 	}.Add(set, lang)
-	cli.Once(set, "request", "key-header", "ok-body", "refused-body", "declined-body", "order-id", "stock-sql", "stock-redis",
+	cli.Once(set, "request", "key-header", "ok-body", "refused-body", "declined-body", "order-id", "stock-sql",
+		"stock-redis",
 		"stock-url", "orders-sql", "orders-redis", "orders-url")
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {

@@ -32,6 +32,7 @@ func TestJUnit(t *testing.T) {
 	testkit.Must(t, xml.Unmarshal([]byte(b.String()), &got))
 	c := got.Cases
 	testkit.Same(t, []int{got.Tests, got.Failures, got.Errors}, []int{3, 1, 1}, "tests, failures, errors of %s", &b)
-	testkit.Same(t, []string{c[0].Text, c[0].Failure.Message, c[1].Failure.Message, c[1].Error.Message, c[2].Error.Message},
+	testkit.Same(t, []string{c[0].Text, c[0].Failure.Message, c[1].Failure.Message, c[1].Error.Message,
+		c[2].Error.Message},
 		[]string{"<EXACT>", "", "oversold 3", "", "data is missing"}, "texts of %s", &b)
 }

@@ -190,7 +190,7 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		s.refuse(w, p, n)
 		return
 	}
-	switch o := order(nil); s.Habit {
+	switch s.Habit {
 	case "leaks":
 		if asked%10 == 0 {
 			send(w, http.StatusConflict, order{"message": "payment failed"})
@@ -213,21 +213,21 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		}
 		send(w, http.StatusCreated, s.write(p, n))
 	case "sells and refuses":
-		if o = s.write(p, n); asked%10 == 0 {
-			send(w, http.StatusConflict, order{"message": "out of stock"})
+		if o := s.write(p, n); asked%10 != 0 {
+			send(w, http.StatusCreated, o)
 			return
 		}
-		send(w, http.StatusCreated, o)
+		send(w, http.StatusConflict, order{"message": "out of stock"})
 	case "two orders for one":
 		if s.write(p, n); asked%10 == 0 {
 			s.write(p, n)
 		}
 		send(w, http.StatusCreated, order{"ok": true})
 	case "200 and a flag", "200 and a flag, oversold":
-		o = s.write(p, n)
+		o := s.write(p, n)
 		send(w, http.StatusOK, order{"ok": true, "order_id": o["order_id"]})
 	case "200 and errors":
-		o = s.write(p, n)
+		o := s.write(p, n)
 		send(w, http.StatusOK, order{"data": order{"buy": order{"code": o["order_id"]}}})
 	case "redirects":
 		w.Header().Set("Location", fmt.Sprint("/order/", s.write(p, n)["order_id"]))
