@@ -221,7 +221,7 @@ func TestNoChineseInCode(t *testing.T) {
 		"internal/stock/essays.go":       "a comment shows a note in both languages",
 		"testkit/stocktest/answers.go":   "input of a test",
 		"cmd/shop/settings.go":           "the link to the other language",
-		"target/trial.go":                "what rows say that were cancelled",
+		"target/tried.go":                "what rows say that were cancelled",
 		"faultlab/tell/pages.go":         "the link to the other language",
 		"internal/stock/pages/pages.go":  "the link to the other language",
 	}
