@@ -119,7 +119,7 @@ lab-mutants: ## whether the lab, or a test, finds defects that are put into the 
 	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -parallel 2 -run '^TestMutants$$' -v ./cmd/shop
 
 .PHONY: engine-mutants
-engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, under fifteen minutes
+engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, some twenty minutes
 	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -run '^TestMutantsAreFound$$' -v ./internal/lock/handoff
 
 .PHONY: track-record

@@ -335,13 +335,13 @@ func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 				start := time.Now()
 				released(t, held)
 				for _, got := range append(rivals, last) {
-					released(t, <-got)
+					released(t, served(t, "a rival", got))
 				}
 				within(t, start, silentProcessCost, "the rivals waited for a silent process")
 				links[1].heal() // it goes on, and all of its waiters get in, though at other places
 				var wg sync.WaitGroup
 				for _, got := range silenced {
-					wg.Go(func() { released(t, <-got) })
+					wg.Go(func() { released(t, served(t, "a waiter of the silent process", got)) })
 				}
 				wg.Wait()
 			})
