@@ -186,11 +186,13 @@ var positives = []string{
 func positive(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return cli.Usage(text.Of("--%s %s: want more than 0, or leave it out for the default"), name, f.Value)
+			return cli.Usage(notPositive, name, f.Value)
 		}
 	}
 	return nil
 }
+
+var notPositive = text.Of("--%s %s: want more than 0, or leave it out for the default")
 
 // plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
 func (f *planFlags) plans() ([]plan.Plan, error) {
@@ -299,6 +301,8 @@ func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 		return nil, cli.Usage(text.Of("--details goes with the text, not with --output %s"), f.output.Form)
 	case f.replicas < 0:
 		return nil, cli.Usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
+	case f.plan.given("settle") && f.settle <= 0:
+		return nil, cli.Usage(notPositive, "settle", f.settle)
 	}
 	thresholds := make([]compare.Threshold, len(f.thresholds))
 	for i, said := range f.thresholds {

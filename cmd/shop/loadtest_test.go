@@ -238,8 +238,9 @@ func TestLoadtestForeign(t *testing.T) {
 			"404 page not found", false},
 		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), cli.ExitOK,
 			"seen: EXACT 2/2", true},
-		{"every 200 is sold", slices.Concat(header, reset, read), cli.ExitFailed, "--ok-body and", true},
-		{"without the header", slices.Concat(bodies, reset, read), cli.ExitFailed, "seen: BROKEN X", true},
+		{"every 200 is sold", slices.Concat(header, reset, read), exitInconclusive, "--ok-body and", true},
+		{"without the header", slices.Concat(bodies, reset, read), exitInconclusive, "does not mean sold",
+			true},
 		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}),
 			cli.ExitUsage, "no /data/none", false},
 		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), cli.ExitUsage,
@@ -249,7 +250,7 @@ func TestLoadtestForeign(t *testing.T) {
 	} {
 		stock, sent = 0, 0
 		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests",
-			"60", "--stock", "20"}, tt.args...)
+			"60", "--stock", "20", "--settle", "300ms"}, tt.args...)
 		// the limit of wait_ms is not its own
 		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, "--wait", "40s")...)
 		if code != tt.code || !strings.Contains(out+errOut, tt.want) || (sent > 0) != tt.sent ||
