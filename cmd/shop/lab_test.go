@@ -223,6 +223,9 @@ func ownService(shop, mode string, more ...string) []string {
 		"--reset-url", `PUT /products/{{product}}/stock {"stock":{{stock}}}`,
 		"--stock-url", "/products/{{product}}#/stock/sql", "--orders-url", "/products/{{product}}/orders#/orders",
 	}
+	for len(more) > 1 && slices.Contains(args, more[0]) && more[0] != "--env" { // each may be given once
+		args[slices.Index(args, more[0])+1], more = more[1], more[2:]
+	}
 	return slices.Concat(args, ownSettings, more)
 }
 
@@ -314,7 +317,7 @@ func TestLabServeSays(t *testing.T) {
 			"is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
 		"does not reset": {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`},
 			"left a stock of 3, want 10"},
-		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis", "--lanes", "1"}, "want 9"},
+		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis"}, "want 9"},
 		"no such field":   {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
 		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env",
 			"SHOP_SQL=sqlite:" + filepath.Join(t.TempDir(), "own.db"), "--keep-redis"}, "does not use the addresses"},
@@ -322,7 +325,7 @@ func TestLabServeSays(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic",
-				append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
+				append(slices.Clone(tt.args), "--fault", "replicas", "--lanes", "1")...)...)
 			if code != cli.ExitFailed || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, want %d and %q:\n%s", code, cli.ExitFailed, tt.want, errOut)
 			}
@@ -342,6 +345,7 @@ func TestLabServeUsage(t *testing.T) {
 		"no serve, env": {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
 		"a short TTL":   {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
 		"no request":    {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
+		"twice":         {ownService("shop", "lua-lock", "--lanes", "1", "--request", "POST /b"), "--request is given twice"},
 		"a mode":        {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
 		"a bad status":  {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
 		"a bad TTL":     {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},

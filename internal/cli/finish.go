@@ -57,6 +57,8 @@ func legible(cmd *cobra.Command, err error) error {
 	var lacks *pflag.ValueRequiredError
 	var bad *pflag.InvalidSyntaxError
 	switch {
+	case errors.As(err, &value) && errors.Is(err, errTwice):
+		return text.Of("--%s is given twice").Errorf(value.GetFlag().Name)
 	case errors.As(err, &value):
 		return text.Of("--%s %q: want %s").Errorf(value.GetFlag().Name, value.GetValue(),
 			wanted(value.GetFlag().Value.Type(), err))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,6 +70,8 @@ func Once(set *pflag.FlagSet, names ...string) {
 	}
 }
 
+var errTwice = errors.New("it is given twice")
+
 type once struct {
 	pflag.Value
 	given bool
@@ -77,7 +80,7 @@ type once struct {
 // Set makes once a [pflag.Value].
 func (o *once) Set(said string) error {
 	if o.given {
-		return text.Of("it is given twice").Errorf()
+		return errTwice
 	}
 	o.given = true
 	return o.Value.Set(said)

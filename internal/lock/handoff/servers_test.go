@@ -289,8 +289,9 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 	got, _ := async(t.Context(), c.Fair(), "k") // it may publish and listen, too
 	testkit.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
 	locktest.Release(t, held)
-	served(t, "the waiter", got)
+	lease := served(t, "the waiter", got)
 	force(t, a, "k", 1)
+	testkit.Until(t, "its holder is told", func() bool { return lease.Context().Err() != nil })
 	channels := strings.Join(admin.PubSubChannels(t.Context(), "*").Val(), " ")
 	if !strings.HasPrefix(channels, "one:lock:engine:") || strings.Contains(channels, " lock:engine:") {
 		t.Errorf("channels %s, want only those below one:", channels)
