@@ -163,7 +163,8 @@ type client struct {
 
 func (c *client) do(words ...string) string {
 	c.t.Helper()
-	all, err := target.Commands(c.Client)(c.t.Context(), words...)
+	// The test's context ends before its cleanup, which may wait for a command that is under way.
+	all, err := target.Commands(c.Client)(context.WithoutCancel(c.t.Context()), words...)
 	testkit.Mustf(c.t, err, "%q", words)
 	return strings.Join(all, " ")
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -70,7 +69,7 @@ func Once(set *pflag.FlagSet, names ...string) {
 	}
 }
 
-var errTwice = errors.New("it is given twice")
+var errTwice = text.Of("it is given twice").Errorf()
 
 type once struct {
 	pflag.Value
