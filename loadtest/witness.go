@@ -174,7 +174,7 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 		}
 	}
 	r.Missing = append(because, r.Missing...)
-	if doubtful { // what was found is not claimed
+	if doubtful { // the report claims none of its findings
 		return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
 			Answers: r.Answers, Replicas: r.Replicas, Lang: r.Lang, Missing: r.Missing, Unchecked: r.Unchecked}
 	}

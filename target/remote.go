@@ -163,7 +163,7 @@ func (r *Remote) fetch(ctx context.Context, base, said string, values map[string
 	if err != nil {
 		return Reply{}, err
 	}
-	if base != r.URL { // what is the service's is not told to another
+	if base != r.URL { // another host does not get the service's headers
 		t.headers = nil
 	}
 	t.headers = append(t.headers, headersIn(r.ReadHeaders)...)

@@ -16,7 +16,7 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// What was measured is written, and a picture that lacks its scenario is missed aloud.
+// The command writes its measurements, and says so where a scenario of the picture is missing.
 func TestWrite(t *testing.T) {
 	var said strings.Builder
 	dir := t.TempDir() + "/out"

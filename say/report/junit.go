@@ -10,12 +10,12 @@ import (
 type JUnitCase struct {
 	Name    string
 	Seconds float64
-	Broken  string // what is not as it must be; "" = nothing
+	Broken  string // the mistakes found; "" = none
 	Unsure  string // why nothing can be said; "" = something can
 	Text    string
 }
 
-// JUnit writes cases as a suite in the XML of JUnit. What is broken is a failure, what nobody can say an error.
+// JUnit writes cases as a suite in the XML of JUnit: a broken case as a failure, an undecided one as an error.
 func JUnit(w io.Writer, suite string, cases []JUnitCase) error {
 	type problem struct {
 		Message string `xml:"message,attr"`

@@ -73,7 +73,7 @@ var ErrReplica = errors.New("a replica's link is no client's")
 // Message is the smallest thing that is held or passes.
 type Message struct {
 	Size int    // how many bytes were read for it
-	Data []byte // what is passed on in its place; nil = the bytes read
+	Data []byte // the bytes passed on instead; nil = the bytes read
 	// Messages of one stream keep their order; 0 in a protocol with one stream per connection.
 	Stream uint32
 
