@@ -285,6 +285,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 			return p, nil
 		case try < tries:
 			l.again.Add(1)
+			if p.Outcome == Diverged {
+				lane.Warm = "" // a replica may still leave out the server that was struck
+			}
 		case err != nil:
 			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil //nolint:nilerr // the outcome carries it: the other schedules go on
 		case stall > 0:

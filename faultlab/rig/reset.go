@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack/wire"
 )
@@ -95,6 +96,14 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 					p.op.Code)
 			}
 			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
+		}
+		if l.Service.Whole == nil {
+			continue
+		}
+		if err := gear.Until(ctx, a.Name+" to serve "+ask.Mode+" with all its servers", func() bool {
+			return l.Service.Whole(ctx, a.run.Addr, ask.Mode) == nil
+		}); err != nil {
+			return err
 		}
 	}
 	return l.Quiesce(ctx)

@@ -16,6 +16,9 @@ type Service struct {
 	Argv  func(l Launch, addr string) []string
 	Env   func(l Launch, addr string) []string
 	Ready func(ctx context.Context, addr string) error
+	// Whole returns nil when a replica serves a mode with all that the mode uses, and does not leave out a server that was
+	// away for a moment; nil = it never leaves one out.
+	Whole func(ctx context.Context, addr, mode string) error
 	// Setup prepares a lane before its replicas start; nil = no preparation.
 	Setup func(ctx context.Context, at Site) error
 	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys.

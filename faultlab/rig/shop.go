@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -21,6 +22,7 @@ func Shop(binary string) Service {
 		Argv:  func(Launch, string) []string { return []string{binary, "serve"} },
 		Env:   shopEnv,
 		Ready: shopReady,
+		Whole: shopWhole,
 		Reset: func(ctx context.Context, at Site, to api.SetStock) error {
 			return at.shop().SetStock(ctx, at.Product(), to)
 		},
@@ -55,6 +57,16 @@ var probe = &http.Client{Timeout: Patience}
 
 func shopReady(ctx context.Context, addr string) error {
 	_, err := target.Call{Method: http.MethodGet, Path: "/readyz"}.Fetch(ctx, probe, "http://"+addr)
+	return err
+}
+
+func shopWhole(ctx context.Context, addr, mode string) error {
+	modes, err := (&target.Shop{URL: "http://" + addr, Client: probe}).Modes(ctx)
+	for _, m := range modes {
+		if m.Name == mode && m.Why != "" {
+			return errors.New(m.Why)
+		}
+	}
 	return err
 }
 
