@@ -105,7 +105,7 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 		testkit.Must(t, os.WriteFile(name, text.Bytes(), 0o644))
 		return
 	}
-	testkit.Same(t, m.Trace(), text.String(), "its trace is stale: run 'make traces'")
+	testkit.Same(t, text.String(), m.Trace(), "its trace is stale: run 'make traces'")
 }
 
 // wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at

@@ -131,6 +131,9 @@ type stepGroup struct {
 // node is the number in the name of one of several servers of a kind. They are asked in a random order.
 var node = regexp.MustCompile(` \d+$`)
 
+// halfMinutely is what the engine's scripts do at the first grant in each half minute only.
+var halfMinutely = regexp.MustCompile(`^PEXPIRE \S+:fence \d+$`)
+
 // grouped puts together what is the same, by its text: neighbours, and what goes to several nodes.
 func grouped(steps []Step, text func(string) string) []*stepGroup {
 	var groups []*stepGroup
@@ -140,7 +143,9 @@ func grouped(steps []Step, text func(string) string) []*stepGroup {
 			g.lines = append(g.lines, s.About)
 		}
 		for _, in := range s.Inside {
-			g.lines = append(g.lines, text(in.Text))
+			if !halfMinutely.MatchString(in.Text) {
+				g.lines = append(g.lines, text(in.Text))
+			}
 		}
 		same := slices.IndexFunc(groups, func(o *stepGroup) bool {
 			return o.server == g.server && slices.Equal(o.lines, g.lines)
