@@ -23,7 +23,7 @@ func (x records) sales(lost []change) []change {
 // hearRefusals checks every sold_out. It also catches a shop that sells nothing, without a special rule.
 // Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
 func (j *judge) hearRefusals(sales []change) {
-	if j.units.released { // a counter that may rise: see Holds
+	if j.units.released { // a counter that may rise: see Reservations
 		return
 	}
 	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)

@@ -26,7 +26,7 @@ type ReservationRun struct {
 // enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
 const enoughRaces = 20
 
-// Judge is [Holds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
+// Judge is [Reservations] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
 // else set the stock or reserved.
 func (run ReservationRun) Judge(b *api.Reservations, ops []ReservationOp, lang string) ReservationReport {
 	j := newReservationJudge(b, ops, lang)

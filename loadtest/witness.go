@@ -80,16 +80,16 @@ func (w *witness) tried(r target.Reply) {
 	}
 }
 
-// unlike returns how many answers that count as sold do not look like one that sold, and the first of them. Where every
+// unlike returns how many answers that count as sold do not look like one that sold, and one of them. Where every
 // answer looks different, nothing can be said.
 func (w *witness) unlike() (n int, example string) {
 	for _, l := range w.sold {
 		if len(l.tried) == 0 || len(l.count) > mostShapes {
 			continue
 		}
-		for shape, times := range l.count {
+		for _, shape := range slices.Sorted(maps.Keys(l.count)) { // the example must not change from run to run
 			if !l.tried[shape] {
-				n, example = n+times, l.example[shape]
+				n, example = n+l.count[shape], l.example[shape]
 			}
 		}
 		return n, example

@@ -178,6 +178,6 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 		if page == maxPages {
 			return all, unfit(text.Of("--%s-url: more than %d pages"), what, maxPages)
 		}
-		path = next
+		path = below(base, next)
 	}
 }

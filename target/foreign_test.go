@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -200,5 +201,23 @@ func TestExamplesQuoteTheirPrograms(t *testing.T) {
 		if words, err := splitWords(string(line)); err != nil || words[0] != program {
 			t.Errorf("%s/explore starts %q (%v), want %q", name, words, err, program)
 		}
+	}
+}
+
+// A list of a service whose address ends with a path is read to its end, however its pages name the next one.
+func TestPagesBelowAPath(t *testing.T) {
+	t.Parallel()
+	for _, next := range []string{"/v1/orders?page=2", "?page=2", "http://inside/v1/orders?page=2", "/orders?page=2"} {
+		s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[r.URL.Path == "/v1/orders"])
+			more := map[string]string{"": next}[r.FormValue("page")]
+			_, _ = fmt.Fprintf(w, `{"items": ["o%s"], "next": %q}`, r.FormValue("page"), more)
+		}))
+		f := &Foreign{Request: "POST /buy", Orders: Source{URL: "/orders#/items"}}
+		remote, err := f.At(s.URL+"/v1/", "", "")
+		testkit.Must(t, err)
+		l, err := remote.list(t.Context(), f.Orders, "orders", 1)
+		testkit.Mustf(t, err, "next %s", next)
+		testkit.Is(t, len(l.rows), 2, "rows, next %s", next)
 	}
 }

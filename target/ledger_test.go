@@ -26,6 +26,24 @@ func reading(d time.Duration) func(context.Context) (*api.Ledger, error) {
 	}
 }
 
+// A reading that takes longer than the patience is no rest: the next one must show the same.
+func TestSlowReadingIsNoRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		left, slow := int64(9), reading(3*time.Second)
+		l, rested, err := AtRest(t.Context(), func(ctx context.Context) (*api.Ledger, error) {
+			l, err := slow(ctx)
+			left = max(left-1, 5)
+			l.Stock = map[api.Store]int64{ForeignStore: left}
+			return l, err
+		}, 9, time.Now(), 2*time.Second)
+		if err != nil || !rested || l.ProductID != 5 {
+			t.Errorf("AtRest() = reading %d, rested %t, %v; want the fifth, the first that shows what the one before did",
+				l.ProductID, rested, err)
+		}
+	})
+}
+
 // A read that the deadline cuts off does not replace the one before it, and the result tells whether it is of a time at
 // which no unanswered request can change it.
 func TestSettleKeepsWhatItHasRead(t *testing.T) {
@@ -58,7 +76,7 @@ func TestSettleKeepsWhatItHasRead(t *testing.T) {
 	}
 }
 
-// ledgerOf returns the control of a service that answers the n-th question for a ledger by the n-th page.
+// ledgerOf returns the shop that answers the n-th question for a ledger by the n-th page.
 func ledgerOf(t *testing.T, pages ...any) (*Shop, *int) {
 	t.Helper()
 	asked := new(int)

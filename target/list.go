@@ -52,6 +52,16 @@ func nextOf(r Reply, here string) (string, error) {
 	return to.RequestURI(), nil
 }
 
+// below is a path of a host as a path after an address that may end with one. Where a proxy adds that, the path that a
+// service gives does not have it.
+func below(address, path string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return path
+	}
+	return "/" + strings.TrimPrefix(strings.TrimPrefix(path, u.EscapedPath()+"/"), "/")
+}
+
 // totalOf is how many rows a list has in all, as the answer says; -1 = it does not. A number that is called total may
 // be money: see [tried].
 func totalOf(r Reply) int64 {

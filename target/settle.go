@@ -76,7 +76,8 @@ func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error)
 			unchanged, since = 0, began
 		}
 		before = l
-		rested = !began.Before(quiet) && (unchanged >= restReads && gone(l) == accepted || time.Since(since) >= patience)
+		long := unchanged > 0 && time.Since(since) >= patience // one reading may take longer than that
+		rested = !began.Before(quiet) && (long || unchanged >= restReads && gone(l) == accepted)
 		return !rested && time.Now().Before(end)
 	})
 	return last, rested, err

@@ -115,7 +115,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// answering is a control whose requests get these answers, by the seconds since the first and the number of the
+// answering is a shop whose requests get these answers, by the seconds since the first and the number of the
 // request: a code, a book, or the JSON of one.
 func answering(t *testing.T, answer func(at float64, n int, r *http.Request) any) *Shop {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,20 +16,6 @@ import (
 	layout "lastitem/say/report"
 	"lastitem/testkit"
 )
-
-// hasChinese says whether a text has Chinese in it.
-func hasChinese(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
-}
-
-// inChinese says whether a text has Chinese in it, or no words to translate.
-func inChinese(text string) bool {
-	return hasChinese(text) || !strings.ContainsFunc(names.ReplaceAllString(text, ""), unicode.IsLetter)
-}
-
-// names match the parts of a text that no language changes: flags, variables, commands, code in braces, verbs, numbers.
-var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop ` +
-	`[^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
 
 // visible are the commands of a tree that users see.
 func visible(root *cobra.Command) []*cobra.Command {
@@ -45,10 +30,10 @@ func TestHelpInBothLanguages(t *testing.T) {
 		english[cmd.Name()] = cmd
 	}
 	compare := func(what, en, zh string) {
-		if !inChinese(zh) {
+		if !testkit.InChinese(zh) {
 			t.Errorf("%s has no Chinese: %q", what, zh)
 		}
-		if hasChinese(en) {
+		if testkit.HasChinese(en) {
 			t.Errorf("%s has Chinese in its English: %q", what, en)
 		}
 	}
@@ -175,7 +160,7 @@ func TestErrorsInBothLanguages(t *testing.T) {
 			said, err := strconv.Unquote(m[1])
 			testkit.Must(t, err)
 			used[said] = true
-			if onlyEnglish[said] == "" && !inChinese(said) {
+			if onlyEnglish[said] == "" && !testkit.InChinese(said) {
 				t.Errorf("%s: the error %q is in English only", file, said)
 			}
 		}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"lastitem/testkit"
 	"lastitem/testkit/testenv"
 )
 
@@ -80,8 +83,23 @@ func TestMutantsApply(t *testing.T) {
 		if m.test == "" && (m.mode == "" || m.store == "" || m.fault == "" || m.letters == "") {
 			t.Errorf("%+v: where must the lab find it?", m)
 		}
+		if pkg, test, _ := strings.Cut(m.test, " "); m.test != "" && !declares(t, filepath.Join("..", "..", pkg), test) {
+			t.Errorf("%s: there is no %s", m.name, m.test)
+		}
 		testenv.Edited(t, filepath.Join("..", ".."), m.edits)
 	}
+}
+
+// declares says whether a test stands in a directory.
+func declares(t *testing.T, dir, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	testkit.Must(t, err)
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		testkit.Must(t, err)
+		return strings.Contains(string(text), "func "+test+"(")
+	})
 }
 
 // TestMutantsCompile checks that each mutant compiles.

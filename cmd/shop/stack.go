@@ -23,7 +23,7 @@ import (
 	"lastitem/stack"
 )
 
-// ownFlags names the flags of guest.Servers.
+// ownFlags names the flags of guest.OwnServers.
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.

@@ -52,7 +52,7 @@ type Reservation struct {
 	Remaining *int64 `json:"remaining,omitempty"`
 	// OrderID is the order that a confirm has made of it.
 	OrderID string `json:"order_id,omitempty"`
-	// Refund is in the answer to a confirm: "no".
+	// Refund is in the answer to a confirm: false.
 	Refund Refund `json:"refund,omitempty"`
 }
 

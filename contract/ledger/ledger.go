@@ -97,7 +97,7 @@ type Snapshot struct {
 	Keys func(each func([]KeyRow) error) error
 }
 
-// ProductError is a product that a store does not have, or has in segments: for a cart, one of several.
+// ProductError is about a product that a store does not have, or sells in another way: for a cart, one of several.
 type ProductError struct {
 	Err       error
 	ProductID int64
@@ -108,5 +108,5 @@ type ProductError struct {
 // Error names the product.
 func (e *ProductError) Error() string { return fmt.Sprintf("%v: %d", e.Err, e.ProductID) }
 
-// Unwrap returns which of the two it is.
+// Unwrap returns what it is.
 func (e *ProductError) Unwrap() error { return e.Err }

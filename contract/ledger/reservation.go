@@ -116,8 +116,8 @@ type Ended struct {
 // MaxUnits is the most units of a product that has a row per unit.
 const MaxUnits = 100_000
 
-// ShortError is the refusal of a hold, with the product that it is about. Where the limit is reached, Available is
-// that.
+// ShortError is the refusal of a hold or a sale, with the product that it is about. Where the limit is reached,
+// Available is that.
 type ShortError struct {
 	Err                             error
 	ProductID, Requested, Available int64

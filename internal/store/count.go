@@ -9,13 +9,13 @@ import (
 )
 
 // In Redis and etcd the count of a product is a string. A count with a mark is refused by the modes that read it as a
-// number, without a command more. LimitedMark stands before the limit per buyer and the count: only sell.lua and
+// number, without a command more. limitedMark stands before the limit per buyer and the count: only sell.lua and
 // hold*.lua keep to the limit. A limit of 0 stands before the count of a product of which units were held, until its
 // stock is set: a mode that writes the count that it has computed would overwrite a release. If such a mode has read
 // the count before the first hold, its write removes the mark, and hold*.lua end nothing any more.
 const (
 	SegmentedMark = "segmented:"
-	LimitedMark   = "limited:"
+	limitedMark   = "limited:"
 )
 
 // ParseCount reads the count of a product that any mode may sell.
@@ -42,7 +42,7 @@ func Number(count string, product int64) (int64, error) {
 
 // Limited marks a count with a limit per buyer.
 func Limited(count string, perBuyer int64) string {
-	return LimitedMark + strconv.FormatInt(perBuyer, 10) + ":" + count
+	return limitedMark + strconv.FormatInt(perBuyer, 10) + ":" + count
 }
 
 // Marked says how a product is sold by the mark of its count, and what comes after the mark: the count, or the number
@@ -51,7 +51,7 @@ func Marked(v string) (sold ledger.Sold, rest string) {
 	if n, ok := strings.CutPrefix(v, SegmentedMark); ok {
 		return ledger.InSegments, n
 	}
-	rest, ok := strings.CutPrefix(v, LimitedMark)
+	rest, ok := strings.CutPrefix(v, limitedMark)
 	if !ok {
 		return ledger.Undecided, v
 	}

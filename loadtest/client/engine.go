@@ -54,7 +54,7 @@ type Answer struct {
 	Sent bool
 }
 
-// The transport errors, as they appear among [Result.Codes].
+// The transport errors, as they appear among the Codes of a loadtest.Result.
 const (
 	ErrTimeout   = "timeout"                    // no answer within Plan.Timeout
 	ErrReset     = "reset"                      // the connection was reset

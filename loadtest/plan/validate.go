@@ -22,7 +22,7 @@ const (
 // Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before
 // or after [Plan.WithDefaults].
 func (p Plan) Validate() error {
-	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.holdingFaults(),
+	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.reservingFaults(),
 		p.clientFaults())...)
 }
 
@@ -101,8 +101,8 @@ func (p Plan) orderFaults() []error {
 	return errs
 }
 
-// holdingFaults checks what the buyers do.
-func (p Plan) holdingFaults() []error {
+// reservingFaults checks what the buyers do.
+func (p Plan) reservingFaults() []error {
 	var errs []error
 	check := func(ok bool, said text.Text, args ...any) {
 		if !ok {

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"lastitem/testkit"
 )
@@ -148,7 +147,7 @@ func TestCatalogIsComplete(t *testing.T) {
 		}
 	}
 	for s := range tables {
-		if all[s] == "" && !inChinese(s) && strings.Contains(s, " ") {
+		if all[s] == "" && !testkit.InChinese(s) && strings.Contains(s, " ") {
 			t.Errorf("zh.json lacks %q, of a table", s)
 		}
 	}
@@ -159,19 +158,6 @@ func TestCatalogIsComplete(t *testing.T) {
 	}
 }
 
-func hasChinese(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
-}
-
-// inChinese says whether a text has Chinese in it, or no words to translate.
-func inChinese(text string) bool {
-	return hasChinese(text) || !strings.ContainsFunc(names.ReplaceAllString(text, ""), unicode.IsLetter)
-}
-
-// names match the parts of a text that no language changes: flags, variables, commands, code in braces, verbs, numbers.
-var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop ` +
-	`[^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
-
 // numerals are the numbers that a text may spell out, by their digits.
 var numerals = map[string][]string{"0": {"零"}, "1": {"一"}, "2": {"两", "二"}, "3": {"三"}, "5": {"五"}}
 
@@ -179,7 +165,7 @@ var numerals = map[string][]string{"0": {"零"}, "1": {"一"}, "2": {"两", "二
 func sameNames(en, zh string) string {
 	of := func(text string) []string {
 		text = strings.ReplaceAll(text, "%%", "%")
-		all := names.FindAllString(text, -1)
+		all := testkit.Names.FindAllString(text, -1)
 		for i, word := range all { // %[2]s is %s in another place
 			if strings.HasPrefix(word, "%[") {
 				all[i] = "%" + word[strings.Index(word, "]")+1:]
@@ -227,7 +213,7 @@ func TestNoChineseInCode(t *testing.T) {
 	}
 	sources(t, func(name string, _ *ast.File) {
 		code := testkit.Read(t, filepath.Join("..", "..", name))
-		if found := hasChinese(string(code)); found != (excepted[name] != "") {
+		if found := testkit.HasChinese(string(code)); found != (excepted[name] != "") {
 			t.Errorf("%s: has Chinese: %v, excepted: %q", name, found, excepted[name])
 		}
 	})
@@ -248,7 +234,7 @@ func TestCatalogSaysTheSame(t *testing.T) {
 		if slices.Contains(alike, en) {
 			continue
 		}
-		if !inChinese(zh) && en != zh {
+		if !testkit.InChinese(zh) && en != zh {
 			t.Errorf("%q: no Chinese in %q", en, zh)
 		}
 		if strings.Contains(en, "--reset-url") &&

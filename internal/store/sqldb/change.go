@@ -33,7 +33,7 @@ func (h *lockedReservation) due() ledger.ReservationState {
 	return h.State
 }
 
-// readReservation reads a reservation by holdRead or holdLock, and after that its items and the time. Its State is
+// readReservation reads a reservation by HoldRead or HoldLock, and after that its items and the time. Its State is
 // what the row says.
 func (t ReservationTx) readReservation(query, id string) (h lockedReservation, err error) {
 	row := func(rows *sql.Rows) error {

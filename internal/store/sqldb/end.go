@@ -30,7 +30,7 @@ func (r *Reservations) tx(ctx context.Context, body func(ReservationTx) error) e
 	return r.s.TripTx(ctx, func(tx *Tx) error { return body(ReservationTx{tx}) })
 }
 
-// load reads a reservation, its items and the time, by holdRead or holdLock.
+// load reads a reservation, its items and the time, by HoldRead or HoldLock.
 func (r *Reservations) load(tx ReservationTx, query, id string) (h lockedReservation, err error) {
 	h, err = tx.readReservation(query, id)
 	if h.way, h.was = r.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {

@@ -23,7 +23,7 @@ local function room()
   call('RENAME', KEYS[3], KEYS[4])
 end
 
--- Notes on an order of a cart which product has the answer, and until the end of which run: see redis_rows.go.
+-- Notes on an order of a cart which product has the answer, and until the end of which run: see rows.go.
 local function noted(tail, first, run) return string.format('%s,"first":%s,"run":"%s"}', tail:sub(1, -2), first, run) end
 
 -- Stores an answer in a hash, and the owner in the claim of the key, if there is one, for ms milliseconds (0 = forever).
