@@ -31,6 +31,7 @@ type service struct {
 	sql   *sql.DB
 	ttl   time.Duration
 	poll  time.Duration
+	last  int // see countsInAVariable
 }
 
 // answer is the order that was made or, without one, why there is none.
@@ -126,6 +127,22 @@ func (s *service) pollsALockInATable(ctx context.Context, product, _ string) (a 
 	return a, err
 }
 
+// countsInAVariable numbers its orders by a variable, and requests that come at once get one number.
+func (s *service) countsInAVariable(ctx context.Context, product, _ string) (answer, error) {
+	n := s.last + 1
+	time.Sleep(time.Millisecond)
+	s.last = n
+	order, err := s.redis.Eval(ctx, sell, []string{"stock:" + product, "orders:" + product}, n).Text()
+	return answer{order: order}, err
+}
+
+// sellsInATrigger leaves the sale to a trigger of orders, which reads, checks and writes.
+func (s *service) sellsInATrigger(ctx context.Context, product, _ string) (answer, error) {
+	a := answer{order: uuid.NewString()}
+	_, err := s.sql.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES (?, ?)", a.order, product)
+	return a, err
+}
+
 func main() {
 	kind, port, backend := os.Args[1], os.Args[2], os.Args[3]
 	ms, err := strconv.Atoi(os.Args[4])
@@ -154,6 +171,7 @@ func main() {
 	buy := map[string]func(context.Context, string, string) (answer, error){
 		"stores its answer late": s.storesItsAnswerLate, "says running for ever": s.saysRunningForEver,
 		"says in progress": s.saysInProgress, "polls a lock in a table": s.pollsALockInATable,
+		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
 	}[kind]
 	http.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("POST /buy/{product}", func(w http.ResponseWriter, r *http.Request) {
