@@ -282,6 +282,7 @@ func TestLabServeHabits(t *testing.T) {
 		"--reset-sql", "REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow")
 	inTrigger := append(tables, "--setup-sql", "CREATE TRIGGER sells AFTER INSERT ON orders FOR EACH ROW BEGIN "+
 		"DECLARE n INT; SELECT stock INTO n FROM products WHERE id = NEW.product; "+
+		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; "+
 		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads")
 	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
 	for kind, tt := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -132,15 +133,19 @@ func (s *service) countsInAVariable(ctx context.Context, product, _ string) (ans
 	n := s.last + 1
 	time.Sleep(time.Millisecond)
 	s.last = n
-	order, err := s.redis.Eval(ctx, sell, []string{"stock:" + product, "orders:" + product}, n).Text()
+	order, err := s.redis.Eval(ctx, sell, []string{"stock:" + product, "orders:" + product},
+		fmt.Sprint(os.Args[2], "-", n)).Text()
 	return answer{order: order}, err
 }
 
 // sellsInATrigger leaves the sale to a trigger of orders, which reads, checks and writes.
 func (s *service) sellsInATrigger(ctx context.Context, product, _ string) (answer, error) {
-	a := answer{order: uuid.NewString()}
-	_, err := s.sql.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES (?, ?)", a.order, product)
-	return a, err
+	order := uuid.NewString()
+	_, err := s.sql.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES (?, ?)", order, product)
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && e.Message == "sold out" {
+		return answer{}, nil
+	}
+	return answer{order: order}, err
 }
 
 func main() {
