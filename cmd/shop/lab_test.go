@@ -278,8 +278,9 @@ func TestLabServeHabits(t *testing.T) {
 		"--reset-sql", "REPLACE INTO products VALUES ({{product}}, {{stock}})",
 		"--stock-sql", "SELECT stock FROM products WHERE id = {{product}}",
 		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}"})
-	inSQL := append(tables, "--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))",
-		"--reset-sql", "REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow")
+	inSQL := append(tables,
+		"--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))", "--reset-sql",
+		"REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow")
 	inTrigger := append(tables, "--setup-sql", "CREATE TRIGGER sells AFTER INSERT ON orders FOR EACH ROW BEGIN "+
 		"DECLARE n INT; SELECT stock INTO n FROM products WHERE id = NEW.product; "+
 		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; "+
