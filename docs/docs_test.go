@@ -122,6 +122,30 @@ func wantExists(t *testing.T, doc, path string) {
 	testkit.Is(t, err, nil, "%s", doc)
 }
 
+// TestBlindSpotsHaveTests: each row of what the lab cannot see names its test. (That it is there is tested below.)
+// The code that a tutorial shows is the service's.
+func TestBlindSpotsHaveTests(t *testing.T) {
+	t.Parallel()
+	page := doctest.Read(t, "docs/lab-anybody.md")
+	_, section, _ := strings.Cut(page, "## What the lab cannot see")
+	rows := doctest.Tables(section)[0]
+	for _, row := range rows {
+		if !ourTest.MatchString(strings.TrimPrefix(row[len(row)-1], "`")) {
+			t.Errorf("%s: no test", row[0])
+		}
+	}
+	wantSeen(t, "rows", len(rows), 8)
+	service := doctest.Read(t, "examples/thirty/locked.go") + doctest.Read(t, "examples/thirty/guarded.go")
+	shown := doctest.Fences.FindAllString(page, -1)
+	shown = slices.DeleteFunc(shown, func(block string) bool { return !strings.HasPrefix(block, "```go\n") })
+	for _, block := range shown {
+		if code := strings.TrimSuffix(strings.TrimPrefix(block, "```go\n"), "```"); !strings.Contains(service, code) {
+			t.Errorf("examples/thirty does not have\n%s", code)
+		}
+	}
+	wantSeen(t, "blocks of code", len(shown), 2)
+}
+
 var (
 	outbound = regexp.MustCompile(`\]\((https?://[^)\s]+)\)`)
 	wholeURL = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)

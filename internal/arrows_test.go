@@ -120,8 +120,10 @@ var arrows = map[string][]string{
 	// Examples, and tests only; see testOnly. newmode is a command for people who add a mode, chaos runs the engine in
 	// several processes, and writeups has listings from other people's write-ups.
 	"deploy":                 {"internal/handler"},
+	"examples/front":         {},
 	"examples/gorm":          {},
 	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
+	"examples/thirty":        {},
 	"internal":               {"docs"},
 	"internal/stock/newmode": {"internal/stock"},
 	"internal/writeups":      {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
@@ -176,7 +178,7 @@ var (
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
 	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
-		"testkit/habits/server"}
+		"testkit/habits/server", "examples/front", "examples/thirty"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.

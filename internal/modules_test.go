@@ -15,6 +15,9 @@ var modules = map[string][]string{
 	"internal/cli": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
+	// services that the lab is tried on
+	"examples/front":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"},
+	"examples/thirty": {"github.com/go-sql-driver/mysql", "github.com/google/uuid", "github.com/redis/go-redis/v9"},
 	// listings for everybody else
 	"examples/plain": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3"},
 

@@ -218,6 +218,50 @@ func TestTeach(t *testing.T) {
 	}
 }
 
+// foundRow is what a report of the lab says of a fault, without the number of schedules, and its all-clear.
+var foundRow = regexp.MustCompile(`(?m)^(?:[a-z-]+ +[.A-Z–]+ +|Nothing that was played broke it: .*)`)
+
+// TestTutorial runs the commands of the tutorial and of the page on fronts, and holds each fault's row of their reports
+// against those that the pages show.
+func TestTutorial(t *testing.T) {
+	testenv.Slow(t, "plays every fault on a service, and on its repair")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis, stack.MySQL)
+	testenv.Program(t, "python3", "python3")
+	dir, ran := t.TempDir(), 0
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+	testkit.Must(t, os.Link(program(t), filepath.Join(dir, "bin", "shop")))
+	testkit.Must(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")))
+	for _, page := range []string{"docs/lab-anybody.md", "docs/front.md"} {
+		said := ""
+		for _, block := range doctest.Fences.FindAllString(doctest.Read(t, page), -1) {
+			for _, row := range foundRow.FindAllString(block, -1) {
+				if !strings.Contains(said, "\n"+row) {
+					t.Errorf("%s: want %q in\n%s", page, row, said)
+				}
+			}
+			for _, command := range doctest.OutlineOf(block).Commands {
+				words := strings.Fields(command)
+				cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+				switch cmd.Dir = dir; {
+				case words[0] == "go":
+					cmd.Dir, cmd.Args[3] = "../..", filepath.Join(dir, words[3])
+				case !strings.HasPrefix(command, "bin/shop lab --replay") && !strings.HasPrefix(command, "examples/"):
+					continue
+				}
+				out, _ := cmd.CombinedOutput() // a lab that finds something ends with 1
+				said, ran = string(out), ran+1
+				if strings.Contains(command, "--replay") && !strings.Contains(said, "O 5/5") {
+					t.Errorf("%s: want O 5/5 in\n%s", command, said)
+				}
+			}
+		}
+	}
+	if ran != 8 {
+		t.Errorf("ran %d commands, want 8", ran)
+	}
+}
+
 // TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up'
 // leaves it.
 func TestPageRuns(t *testing.T) {

@@ -260,7 +260,7 @@ func TestLabServe(t *testing.T) {
 
 // The lab finds what a repetition after a crash does to a service that stores its answer after the sale, or whose keys
 // say for ever that they are running, and what becomes of a lock in a table that is polled. It does not accuse one that
-// turns a key away while it is in progress.
+// turns a key away while it is in progress. And it cannot see what happens without a command, or in a trigger.
 func TestLabServeHabits(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
@@ -272,14 +272,20 @@ func TestLabServeHabits(t *testing.T) {
 	}
 	inRedis := []string{"--key-header", "Idempotency-Key", "--reset-redis", "SET stock:{{product}} {{stock}}",
 		"--stock-redis", "GET stock:{{product}}", "--orders-redis", "LRANGE orders:{{product}} 0 -1", "--fault", "retry"}
-	inSQL := []string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
+	tables := slices.Clip([]string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
 		"--setup-sql", "CREATE TABLE orders (id VARCHAR(40) PRIMARY KEY, product BIGINT)",
-		"--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))",
 		"--reset-sql", "DELETE FROM orders WHERE product = {{product}}",
 		"--reset-sql", "REPLACE INTO products VALUES ({{product}}, {{stock}})",
-		"--reset-sql", "REPLACE INTO locks VALUES ({{product}}, NULL, NULL)",
 		"--stock-sql", "SELECT stock FROM products WHERE id = {{product}}",
-		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}", "--fault", "slow"}
+		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}"})
+	inSQL := append(tables,
+		"--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))", "--reset-sql",
+		"REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow")
+	inTrigger := append(tables, "--setup-sql", "CREATE TRIGGER sells AFTER INSERT ON orders FOR EACH ROW BEGIN "+
+		"DECLARE n INT; SELECT stock INTO n FROM products WHERE id = NEW.product; "+
+		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; "+
+		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads")
+	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
 	for kind, tt := range map[string]struct {
 		where string
 		args  []string
@@ -290,6 +296,8 @@ func TestLabServeHabits(t *testing.T) {
 		"says running for ever":   {"{{redis}}", inRedis, "retry       X ", cli.ExitFailed},
 		"says in progress":        {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
 		"polls a lock in a table": {"{{mysql_dsn}}", inSQL, "slow        O ", cli.ExitFailed},
+		"counts in a variable":    {"{{redis}}", inVariable, "threads     . ", cli.ExitOK},
+		"sells in a trigger":      {"{{mysql_dsn}}", inTrigger, "threads     . ", cli.ExitOK},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			out, code := runShop(t, shop, append([]string{"lab", "--serve",
@@ -353,6 +361,7 @@ func TestLabServeUsage(t *testing.T) {
 		"allowed what":  {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
 		"a key or none": {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"),
 			"the requests carry a key"},
+		"not its own":    {ownService("shop", "lua-lock", "--fault", "clock-jump"), "needs lastitem's own tables"},
 		"retry, no key":  {ownService("shop", "lua-lock", "--fault", "retry"), "--key-header"},
 		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
 	}

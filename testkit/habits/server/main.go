@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -31,6 +32,7 @@ type service struct {
 	sql   *sql.DB
 	ttl   time.Duration
 	poll  time.Duration
+	last  int // see countsInAVariable
 }
 
 // answer is the order that was made or, without one, why there is none.
@@ -126,6 +128,26 @@ func (s *service) pollsALockInATable(ctx context.Context, product, _ string) (a 
 	return a, err
 }
 
+// countsInAVariable numbers its orders by a variable, and requests that come at once get one number.
+func (s *service) countsInAVariable(ctx context.Context, product, _ string) (answer, error) {
+	n := s.last + 1
+	time.Sleep(time.Millisecond)
+	s.last = n
+	order, err := s.redis.Eval(ctx, sell, []string{"stock:" + product, "orders:" + product},
+		fmt.Sprint(os.Args[2], "-", n)).Text()
+	return answer{order: order}, err
+}
+
+// sellsInATrigger leaves the sale to a trigger of orders, which reads, checks and writes.
+func (s *service) sellsInATrigger(ctx context.Context, product, _ string) (answer, error) {
+	order := uuid.NewString()
+	_, err := s.sql.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES (?, ?)", order, product)
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && e.Message == "sold out" {
+		return answer{}, nil
+	}
+	return answer{order: order}, err
+}
+
 func main() {
 	kind, port, backend := os.Args[1], os.Args[2], os.Args[3]
 	ms, err := strconv.Atoi(os.Args[4])
@@ -154,6 +176,7 @@ func main() {
 	buy := map[string]func(context.Context, string, string) (answer, error){
 		"stores its answer late": s.storesItsAnswerLate, "says running for ever": s.saysRunningForEver,
 		"says in progress": s.saysInProgress, "polls a lock in a table": s.pollsALockInATable,
+		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
 	}[kind]
 	http.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("POST /buy/{product}", func(w http.ResponseWriter, r *http.Request) {
