@@ -47,6 +47,8 @@ type Cell struct {
 	Undecided []string `json:"undecided,omitempty"`
 	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
 	Unexplained string `json:"unexplained,omitempty"`
+	// BusyKeys adds up those of the reports.
+	BusyKeys int `json:"busy_keys,omitempty"`
 	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
 	Untested text.Text `json:"untested,omitzero"`
 }
@@ -75,6 +77,7 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
+		c.BusyKeys += p.Report.BusyKeys
 		if longer[p.Blocked] > longer[NotBlocked] { // else the rival waited for something else than A
 			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
 		}

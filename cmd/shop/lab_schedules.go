@@ -163,7 +163,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 			return err
 		}
 		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL,
-			o.Serve.Orders.URL}, o.Serve.ResetURL...) {
+			o.Serve.Orders.URL}, slices.Concat(o.Serve.SetupCmd, o.Serve.ResetURL)...) {
 			if strings.Contains(said, redact.Hidden) {
 				return cli.Usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
 					"--header"), f.replay, said)
@@ -171,7 +171,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		}
 		notes := cmd.ErrOrStderr()
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
-			o.Serve.Serve, append([]string{o.Serve.Request}, o.Serve.ResetURL...))
+			append([]string{o.Serve.Serve}, o.Serve.SetupCmd...), append([]string{o.Serve.Request}, o.Serve.ResetURL...))
 		if !cmd.Flags().Changed("lanes") {
 			o.Lanes = defaultForeignLanes
 		}

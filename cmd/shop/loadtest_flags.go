@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +25,39 @@ type planFlags struct {
 	plan   plan.Plan
 	stages string
 	store  string
+	names  []string // of the products of somebody's service; nil = they are numbers
 	set    *pflag.FlagSet
+}
+
+// productsFlag is the value of --products: how many, or their names.
+type productsFlag struct{ *planFlags }
+
+// String and Type make it a [pflag.Value].
+func (v productsFlag) String() string {
+	switch {
+	case v.planFlags == nil:
+		return "0"
+	case v.names != nil:
+		return strings.Join(v.names, ",")
+	}
+	return strconv.Itoa(v.plan.Products)
+}
+
+// Type is what the help calls it.
+func (v productsFlag) Type() string { return "int" }
+
+// Set reads a number, or names.
+func (v productsFlag) Set(said string) (err error) {
+	if v.plan.Products, err = strconv.Atoi(said); err == nil {
+		v.names = nil
+		return nil
+	}
+	v.names = strings.Split(said, ",")
+	v.plan.Products = len(v.names)
+	if slices.Contains(v.names, "") {
+		return text.Of("want a number, or names: 7f3e,SKU-1").Errorf()
+	}
+	return nil
 }
 
 // lengths are the flags that set how long a plan lasts: giving one of them replaces the length of a named plan. models
@@ -65,7 +99,8 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	}.Under(set, lang, text.Of("Open loop: each request when it is due"))
 	cli.Flags{
 		{"product", &p.Product, nil, text.Of("first product id (default 101)")},
-		{"products", &p.Products, nil, text.Of("how many products (default 1)")},
+		{"products", productsFlag{f}, nil, text.Of("how many products (default 1), or with --request their names: " +
+			"7f3e,SKU-1")},
 		{"zipf", &p.Zipf, nil, text.Of("skew over the products, greater than 1; 0 is none")},
 		{"stock", &p.Stock, nil, text.Of("stock of each product at the start (default 500)")},
 		{"segments", &p.Segments, nil, text.Of("segments of the stock; 0 is as many as the mode asks for")},
@@ -110,6 +145,8 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"mode", &f.mode, nil, modeHelp},
 		{"token", &f.token, nil, tokenHelp},
+		{"insecure", &f.insecure, nil, text.Of("take the certificate of an https address as it is, such as one that you " +
+			"have made yourself")},
 		{"replicas", &f.replicas, nil, text.Of("replicas behind the address; 0 is as many as answer, and then a " +
 			"missing one is not noticed")},
 	}.Add(set, f.lang)
@@ -182,18 +219,6 @@ var positives = []string{
 	"repeat", "seed", "hold",
 }
 
-// positive refuses a zero that was given to one of the flags.
-func positive(set *pflag.FlagSet, names ...string) error {
-	for _, name := range names {
-		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return cli.Usage(notPositive, name, f.Value)
-		}
-	}
-	return nil
-}
-
-var notPositive = text.Of("--%s %s: want more than 0, or leave it out for the default")
-
 // plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
 func (f *planFlags) plans() ([]plan.Plan, error) {
 	if err := positive(f.set, positives...); err != nil {
@@ -240,6 +265,8 @@ func (f *planFlags) accepted(p plan.Plan) error {
 		return cli.Usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
+	case f.names != nil:
+		return cli.Usage(text.Of("--products %s: names need --request"), strings.Join(f.names, ","))
 	case p.Wait > most:
 		return cli.Usage(text.Of("--wait %v: the service takes at most %v"), p.Wait, most)
 	case p.Quantity > stock.MaxQuantity:
