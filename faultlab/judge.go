@@ -67,6 +67,9 @@ const Untested api.Outcomes = "?"
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
 	switch {
+	case len(played) == 0 && c.Untested != (text.Text{}):
+		c.Found = Untested
+	case len(played) == 0 && len(c.Undecided) > 0:
 	case len(played) == 0 && len(c.Wrong) == 0 && c.Claim == Unclaimed: // such as late, where nothing is left to clean up
 		c.Found = api.NotApplicable
 	case len(played) == 0 && len(c.Wrong) == 0:

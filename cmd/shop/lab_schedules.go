@@ -37,18 +37,19 @@ type randomFlags struct {
 func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
 	cli.Flags{
 		{"random", &f.random, nil, text.Of("play random schedules of the cells that must be exact")},
-		{"seed", &f.seed, nil, text.Of("with --random: seed of the draw; the same seed draws the same schedules " +
-			"(default: a new seed, which is printed)")},
-		{"for", &f.length, 10 * time.Minute, text.Of("with --random: for how long")},
+		{"seed", &f.seed, nil, text.Of("with --random or --for: seed of the draw; the same seed draws the same schedules " +
+			"(default with --random: a new seed, which is printed)")},
+		{"for", &f.length, 10 * time.Minute, text.Of("for how long random schedules are played; without --random: as many " +
+			"of the selected ones as fit, the most telling positions first")},
 	}.Add(set, lang)
 }
 
-// check refuses --seed and --for without --random, and a duration that is not positive.
+// check refuses --seed without --random and --for, and a duration that is not positive.
 func (f *randomFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
 	switch {
-	case !f.random && (set.Changed("seed") || set.Changed("for")):
-		return cli.Usage(text.Of("--seed and --for need --random"))
+	case !f.random && set.Changed("seed") && !set.Changed("for"):
+		return cli.Usage(text.Of("--seed needs --random or --for"))
 	case f.length <= 0:
 		return cli.Usage(text.Of("--for %v: want more than 0"), f.length)
 	}
