@@ -113,7 +113,7 @@ func sum(c Cell, played []Played) Cell {
 			}
 		}
 	}
-	if c.Fault == api.Expiry && c.judged > 0 && c.Left == 0 && c.committed == nil {
+	if c.Fault == api.Expiry && c.judged > 0 && c.Left+len(c.Undecided) == 0 && c.committed == nil {
 		for _, end := range []string{"confirmed", "expired"} {
 			if !slices.ContainsFunc(played, func(p Played) bool { return p.ended == end }) {
 				c.Wrong = append(c.Wrong, fmt.Sprintf("%s: in no schedule the reservation ended as %s", Vacuous, end))

@@ -69,7 +69,7 @@ func (l *lab) over(g *group) bool { return l.o.For > 0 && time.Now().After(g.unt
 // cut notes that some schedules of a cell did not fit.
 func (l *lab) cut(c Cell, left int) Cell {
 	why := text.Of("%d [schedule|schedules] did not fit into --for %v").With(left, l.o.For)
-	switch c.Left += left; {
+	switch {
 	case left == 0:
 	case c.Claim != Unclaimed:
 		c.Undecided = append(c.Undecided, why.En)

@@ -83,6 +83,9 @@ func (f *Foreign) checkRequests() error {
 	if err := onlyMentions("request", f.Request, askWords); err != nil {
 		return err
 	}
+	if slices.Contains(f.Products, "") {
+		return text.Of("--products %s: want names, as in 7f3e,SKU-1").Errorf(strings.Join(f.Products, ","))
+	}
 	for _, h := range slices.Concat(f.Headers, f.ReadHeaders) {
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
 			return text.Of("--header %q: want 'Name: value'").Errorf(h)

@@ -45,7 +45,7 @@ func Foreign(f *target.Foreign) Service {
 			return remote(f, at).Ledger(ctx, at.Product(), at.Initial)
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
-		MorePorts: f.MorePorts(), ReadyWithin: f.ReadyWithin, ResetWithin: f.ResetWithin,
+		ProductName: f.ProductName, MorePorts: f.MorePorts(), ReadyWithin: f.ReadyWithin, ResetWithin: f.ResetWithin,
 	}
 }
 

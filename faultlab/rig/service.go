@@ -29,6 +29,8 @@ type Service struct {
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, at Site) (*api.Ledger, error)
 
+	// ProductName is what the service calls a product; nil = by its number.
+	ProductName func(product int64) string
 	// MorePorts is how many free ports a replica gets beside its own. ReadyWithin is in which time it must be ready, and
 	// ResetWithin how much longer than usual a reset may take; 0 = as long as our own.
 	MorePorts                int
