@@ -74,8 +74,11 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	if err := s.read(&f); err != nil {
 		return nil, err
 	}
-	if f.ReadyWithin <= 0 {
+	switch {
+	case f.ReadyWithin <= 0:
 		return nil, cli.Usage(notPositive, "ready-within", f.ReadyWithin)
+	case f.ResetWithin <= 0:
+		return nil, cli.Usage(notPositive, "reset-within", f.ResetWithin)
 	}
 	var err error
 	for _, name := range s.allowed {

@@ -172,7 +172,8 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		}
 		notes := cmd.ErrOrStderr()
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
-			append([]string{o.Serve.Serve}, o.Serve.SetupCmd...), append([]string{o.Serve.Request}, o.Serve.ResetURL...))
+			strings.Join(append(slices.Clone(o.Serve.SetupCmd), o.Serve.Serve), "; "),
+			append([]string{o.Serve.Request}, o.Serve.ResetURL...))
 		if !cmd.Flags().Changed("lanes") {
 			o.Lanes = defaultForeignLanes
 		}

@@ -326,6 +326,8 @@ func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 		return nil, cli.Usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
 	case f.plan.given("settle") && f.settle <= 0:
 		return nil, cli.Usage(notPositive, "settle", f.settle)
+	case f.service.f.ResetWithin <= 0:
+		return nil, cli.Usage(notPositive, "reset-within", f.service.f.ResetWithin)
 	}
 	thresholds := make([]compare.Threshold, len(f.thresholds))
 	for i, said := range f.thresholds {

@@ -86,9 +86,6 @@ func (s *serviceFlags) read(f *target.Foreign) (err error) {
 			return cli.Usage(text.Of("--%s %q: %w"), x.name, x.text, err)
 		}
 	}
-	if f.ResetWithin <= 0 {
-		return cli.Usage(notPositive, "reset-within", f.ResetWithin)
-	}
 	for _, said := range s.setup {
 		more, err := statements(said)
 		if err != nil {
