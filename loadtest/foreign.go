@@ -151,8 +151,7 @@ func (f Foreign) Validate(p plan.Plan) error {
 
 // judge judges a product that had so many units before the run.
 func (f Foreign) judge(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
-	in.History = target.InProgress(in.History)
-	busy := target.BusyKeys(in.History)
+	busy := target.InProgress(in.History)
 	r := f.judgeBooks(in, before, b, w)
 	if busy > 0 {
 		r.Unchecked = append(r.Unchecked, target.SayBusyKeys.With(busy).In(f.Lang))

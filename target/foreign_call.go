@@ -217,8 +217,8 @@ func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 }
 
 // InProgress makes a refusal busy that a key got while another request with it was unanswered: services say so of a key
-// that is in progress, often by the status of a refusal.
-func InProgress(ops []judge.Op) []judge.Op {
+// that is in progress, often by the status of a refusal. It returns how many there were, for [SayBusyKeys].
+func InProgress(ops []judge.Op) (n int) {
 	byKey := map[string][]int{}
 	for i, op := range ops {
 		if op.Key != "" {
@@ -235,21 +235,12 @@ func InProgress(ops []judge.Op) []judge.Op {
 				(o.Outcome != judge.Refused || op.Return < o.Return)) // of two that are refused, the last may be sold out
 		}) {
 			ops[i].Outcome, ops[i].Code = judge.Declined, api.InFlight
-		}
-	}
-	return ops
-}
-
-// BusyKeys is how many refusals [InProgress] has made busy, and SayBusyKeys what settles that.
-func BusyKeys(ops []judge.Op) (n int) {
-	for _, op := range ops {
-		if op.Code == api.InFlight {
 			n++
 		}
 	}
 	return n
 }
 
-// SayBusyKeys is about so many answers.
+// SayBusyKeys says of so many answers what settles them.
 var SayBusyKeys = text.Of("%d [answer|answers] looked like sold out while another request with the same key was " +
 	"unanswered, and [counts|count] as busy: --declined and --declined-body tell an answer that means in progress")

@@ -24,36 +24,9 @@ type planFlags struct {
 	plan   plan.Plan
 	stages string
 	store  string
-	names  []string // of the products of somebody's service; nil = they are numbers
+	count  string   // of the products, or their names
+	names  []string // nil = they are numbers
 	set    *pflag.FlagSet
-}
-
-// productsFlag is the value of --products: how many, or their names.
-type productsFlag struct{ *planFlags }
-
-// String and Type make it a [pflag.Value].
-func (v productsFlag) String() string {
-	switch {
-	case v.planFlags == nil:
-		return "0"
-	case v.names != nil:
-		return strings.Join(v.names, ",")
-	}
-	return strconv.Itoa(v.plan.Products)
-}
-
-// Type is what the help calls it.
-func (v productsFlag) Type() string { return "int" }
-
-// Set reads a number, or names.
-func (v productsFlag) Set(said string) error {
-	if n, err := strconv.Atoi(said); err == nil {
-		v.plan.Products, v.names = n, nil
-		return nil
-	}
-	v.names = strings.Split(said, ",")
-	v.plan.Products = len(v.names)
-	return nil
 }
 
 // lengths are the flags that set how long a plan lasts: giving one of them replaces the length of a named plan. models
@@ -95,7 +68,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	}.Under(set, lang, text.Of("Open loop: each request when it is due"))
 	cli.Flags{
 		{"product", &p.Product, nil, text.Of("first product id (default 101)")},
-		{"products", productsFlag{f}, nil, text.Of("how many products (default 1), or with --request their names: " +
+		{"products", &f.count, nil, text.Of("how many products (default 1), or with --request their names: " +
 			"7f3e,SKU-1")},
 		{"zipf", &p.Zipf, nil, text.Of("skew over the products, greater than 1; 0 is none")},
 		{"stock", &p.Stock, nil, text.Of("stock of each product at the start (default 500)")},
@@ -238,6 +211,12 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 		}
 		f.plan.Stages = stages
 	}
+	if n, err := strconv.Atoi(f.count); err == nil {
+		f.plan.Products = n
+	} else if f.given("products") {
+		f.names = strings.Split(f.count, ",")
+		f.plan.Products = len(f.names)
+	}
 	f.plan.Store = api.Store(f.store)
 	for i := range plans {
 		f.override(&plans[i])
@@ -299,6 +278,9 @@ func (f *planFlags) override(p *plan.Plan) {
 	p.Reserving.Scaled = p.Reserving.Scaled && !f.given(scales...)
 	if f.given("stages") {
 		p.Stages = f.plan.Stages
+	}
+	if f.given("products") {
+		p.Products = f.plan.Products
 	}
 	if f.given("store") {
 		p.Store = f.plan.Store

@@ -27,8 +27,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	history, busy := s.History(), 0
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = target.InProgress(history)
-		busy = target.BusyKeys(history)
+		busy = target.InProgress(history)
 		history = target.Named(history, ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{

@@ -44,8 +44,6 @@ func (all Flags) Add(set *pflag.FlagSet, lang string) {
 			set.Float64VarP(into, name, short, usually[float64](f.Usual), help)
 		case *time.Duration:
 			set.DurationVarP(into, name, short, usually[time.Duration](f.Usual), help)
-		case pflag.Value:
-			set.VarP(into, name, short, help)
 		case *List:
 			set.StringSliceVarP((*[]string)(into), name, short, usually[[]string](f.Usual), help)
 		case *Repeated:
