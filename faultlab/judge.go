@@ -47,6 +47,8 @@ type Cell struct {
 	Undecided []string `json:"undecided,omitempty"`
 	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
 	Unexplained string `json:"unexplained,omitempty"`
+	// BusyKeys adds up those of the reports.
+	BusyKeys int `json:"busy_keys,omitempty"`
 	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
 	Untested text.Text `json:"untested,omitzero"`
 }
@@ -65,6 +67,9 @@ const Untested api.Outcomes = "?"
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
 	switch {
+	case len(played) == 0 && c.Untested != (text.Text{}):
+		c.Found = Untested
+	case len(played) == 0 && len(c.Undecided) > 0:
 	case len(played) == 0 && len(c.Wrong) == 0 && c.Claim == Unclaimed: // such as late, where nothing is left to clean up
 		c.Found = api.NotApplicable
 	case len(played) == 0 && len(c.Wrong) == 0:
@@ -75,6 +80,7 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
+		c.BusyKeys += p.Report.BusyKeys
 		if longer[p.Blocked] > longer[NotBlocked] { // else the rival waited for something else than A
 			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
 		}
@@ -107,7 +113,7 @@ func sum(c Cell, played []Played) Cell {
 			}
 		}
 	}
-	if c.Fault == api.Expiry && c.judged > 0 && c.Left == 0 && c.committed == nil {
+	if c.Fault == api.Expiry && c.judged > 0 && c.Left+len(c.Undecided) == 0 && c.committed == nil {
 		for _, end := range []string{"confirmed", "expired"} {
 			if !slices.ContainsFunc(played, func(p Played) bool { return p.ended == end }) {
 				c.Wrong = append(c.Wrong, fmt.Sprintf("%s: in no schedule the reservation ended as %s", Vacuous, end))

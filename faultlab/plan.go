@@ -99,6 +99,10 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 		}
 	}
 	c.Left = len(all) - len(chosen)
+	if l.o.For > 0 {
+		chosen = slices.Clone(chosen)
+		telling(chosen, l.o.Seed)
+	}
 	for i := range chosen {
 		chosen[i] = chosen[i].expiring(l.o.Expiry)
 	}

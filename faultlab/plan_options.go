@@ -25,6 +25,10 @@ type Options struct {
 	// Expiry is how the locks of a stopped or dead holder expire in the faults that can force it, pause and crash; "" =
 	// Awaited.
 	Expiry Expiry
+	// For is for how long schedules are begun, the most telling first, in an order that Seed decides; 0 = until all have
+	// been played.
+	For  time.Duration
+	Seed uint64
 	// Learn accepts every finding about the hazards of fault.Beyond as the expected one; it is set to update matrix.json.
 	Learn bool
 	// Extras are the services that are started beside Redis and SQL, stack.Etcd and the like; a mode that needs

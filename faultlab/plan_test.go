@@ -252,3 +252,44 @@ func TestCheckCells(t *testing.T) {
 		}
 	}
 }
+
+// With Options.For the schedules at commands that write come first, in an order that the seed decides. What does not fit
+// is not begun, and said.
+func TestFitsIntoTime(t *testing.T) {
+	t.Parallel()
+	order := func(seed uint64) (verbs []string) {
+		all := []Schedule{at("GET k"), at("SET a"), at("LRANGE k"), at("SET b"), at("SET c"), at("SET d"), at("EVAL e")}
+		telling(all, seed)
+		for _, s := range all {
+			verbs = append(verbs, s.A.Pattern)
+		}
+		return verbs
+	}
+	if first := order(1); strings.Contains(strings.Join(first[:5], " "), "k") || slices.Equal(first, order(2)) {
+		t.Errorf("the order is %q, with another seed %q; want what writes first", first, order(2))
+	}
+	testkit.Same(t, order(1), order(1), "the same seed")
+	l := &lab{o: Options{For: time.Minute}}
+	g := &group{free: make(chan *rig.Lane, 1), cells: make([]Cell, 4)}
+	g.free <- nil
+	l.groups = []*group{g}
+	if l.allot(g, groupsAtOnce); time.Until(g.ends) < 50*time.Second {
+		t.Errorf("a group alone ends in %v, want all the time", time.Until(g.ends))
+	}
+	if g.begin(2); time.Until(g.until) > 30*time.Second || l.over(g) {
+		t.Errorf("the third of four cells ends in %v, want half the time", time.Until(g.until))
+	}
+	g.until = time.Now().Add(-time.Second)
+	wait, err := l.start(t.Context(), g, []Schedule{at("SET"), at("GET")}, nil)
+	played, failed := wait()
+	if err != nil || failed != nil || len(played) != 0 || len(g.free) != 1 {
+		t.Errorf("start() = %v and %v, played %v, %d lanes free; want nothing played", err, failed, played, len(g.free))
+	}
+	theirs := sum(l.cut(Cell{Claim: Unclaimed}, 2), nil)
+	if !strings.Contains(theirs.Untested.En, "2 schedules did not fit into --for 1m0s") || theirs.Found != Untested {
+		t.Errorf("a service: found %q, untested %q", theirs.Found, theirs.Untested.En)
+	}
+	if ours := sum(l.cut(Cell{Claim: "O"}, 2), nil); len(ours.Undecided) != 1 || len(ours.Wrong) != 0 || ours.Found != "" {
+		t.Errorf("a mode: found %q, wrong %q, undecided %q", ours.Found, ours.Wrong, ours.Undecided)
+	}
+}

@@ -120,8 +120,10 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	if err := l.openLanes(ctx, g); err != nil {
 		return err
 	}
+	l.allot(g, groupsAtOnce)
 	return each(ctx, len(g.cells), func(ctx context.Context, i int) (func() error, error) {
 		c := g.cells[i]
+		g.begin(i)
 		plans, err := l.choose(ctx, g, &c)
 		l.tally.begin(l.guess(c), len(plans))
 		switch {
@@ -135,7 +137,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		return func() error {
 			played, err := wait()
 			if err == nil {
-				done(c, played)
+				done(l.cut(c, len(plans)-len(played)), played)
 			}
 			return err
 		}, err
@@ -236,11 +238,16 @@ func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, err
 // cell if they are these. wait returns when all have been played.
 func (l *lab) start(ctx context.Context, g *group, all []Schedule,
 	committed map[string]Schedule) (wait func() ([]Played, error), err error) {
-	played, errs := make([]Played, len(all)), make([]error, len(all))
+	played, errs, begun := make([]Played, len(all)), make([]error, len(all)), len(all)
 	var running sync.WaitGroup
 	for i, s := range all {
 		var lane *rig.Lane
 		if lane, err = g.lane(ctx); err != nil {
+			break
+		}
+		if l.over(g) {
+			g.free <- lane
+			begun = i
 			break
 		}
 		running.Go(func() {
@@ -256,7 +263,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule,
 	}
 	return func() ([]Played, error) {
 		running.Wait()
-		return played, errors.Join(append(errs, err)...) // if err is not nil, some schedules have not been played
+		return played[:begun], errors.Join(append(errs, err)...) // if err is not nil, some schedules have not been played
 	}, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
@@ -42,6 +43,8 @@ type group struct {
 	lanes     []*rig.Lane
 	free      chan *rig.Lane
 	cells     []Cell
+	// ends and until are when no more schedules of the group, and of its cell, begin; see Options.For.
+	ends, until time.Time
 }
 
 // fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs

@@ -25,14 +25,17 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if !ok {
 		return Played{}, fmt.Errorf("faultlab: unknown fault %q", s.Fault)
 	}
-	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
-	defer cancel()
-	scene, err := lane.NewScene(ctx, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store}, Stock: f.Stock(s.Variant),
+	limit := scheduleLimit + 3*outlive(m, lane.TTL)
+	resetting, reset := context.WithTimeout(ctx, limit+lane.Service.ResetWithin)
+	defer reset()
+	scene, err := lane.NewScene(resetting, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store}, Stock: f.Stock(s.Variant),
 		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
 		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	played := Played{Schedule: s}
 	err = f.Strike(ctx, &fault.Play{
 		Scene: scene, Mode: m, Variant: s.Variant, A: s.A, B: s.B, C: s.C, Order: s.Order, Forced: s.Expiry == Forced,

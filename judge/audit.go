@@ -151,6 +151,10 @@ type Report struct {
 	Answers  map[Outcome]int `json:"answers,omitempty"`
 	Replicas map[string]int  `json:"replicas,omitempty"`
 
+	// BusyKeys counts the refusals by a service that is not ours that count as busy: another request with their key was
+	// unanswered.
+	BusyKeys int `json:"busy_keys,omitempty"`
+
 	// Evidence names units sold more than once, with their orders, the worst first.
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Said has, of a run of reservations, the sentences that go with each letter: the counts above do not tell it.

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"net/http"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -27,6 +28,14 @@ type Control struct {
 	Replicas int
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
+
+	insecure bool
+}
+
+// Trust makes the control and the load take every certificate.
+func (c *Control) Trust() {
+	c.insecure = true
+	c.Client = &http.Client{Timeout: c.Client.Timeout, Transport: target.NewTransport(true)}
 }
 
 // NewControl returns the control of the service at an address: see [target.NewShop].
@@ -38,7 +47,7 @@ func NewControl(address, token string) (*Control, error) {
 // newService returns a mode of lastitem.
 func (c *Control) newService(p plan.Plan, m api.Mode) service {
 	return service{
-		mode: m, address: c.URL, replicas: c.Replicas, lang: c.Lang, script: c.script(p, m),
+		mode: m, address: c.URL, insecure: c.insecure, replicas: c.Replicas, lang: c.Lang, script: c.script(p, m),
 		ready:  func(ctx context.Context, p *plan.Plan) error { return reset(ctx, c, m, *p) },
 		warm:   func(ctx context.Context, d *driver) error { return warmUp(ctx, c, d, m) },
 		ledger: c.Ledger,

@@ -88,7 +88,7 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 		return said
 	}
 	s := service{
-		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, lang: f.Lang, patience: f.settle(),
+		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, insecure: f.Insecure, lang: f.Lang, patience: f.settle(),
 		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note},
 		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before, w) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
@@ -130,8 +130,8 @@ func (f Foreign) ready(ctx context.Context, p *plan.Plan, before map[int64]int64
 		}
 		before[product] = l.Stock[target.ForeignStore]
 		if stock := before[product]; stock < p.Quantity {
-			return plan.Fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
-				"--reset-url, --reset-sql or --reset-redis, which set it before each run"), product, stock)
+			return plan.Fault(text.Of("the stock of product %s is %d, a run before may have sold it: set it again, or give "+
+				"--reset-url, --reset-sql or --reset-redis, which set it before each run"), f.ProductName(product), stock)
 		}
 		if !f.Resets() {
 			p.Stock = before[product]
@@ -151,7 +151,17 @@ func (f Foreign) Validate(p plan.Plan) error {
 
 // judge judges a product that had so many units before the run.
 func (f Foreign) judge(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
-	in = judge.Input{History: target.InProgress(in.History), Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
+	busy := target.InProgress(in.History)
+	r := f.judgeBooks(in, before, b, w)
+	if busy > 0 {
+		r.Unchecked = append(r.Unchecked, target.SayBusyKeys.With(busy).In(f.Lang))
+	}
+	return r
+}
+
+// judgeBooks judges a product by what was read of it.
+func (f Foreign) judgeBooks(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
+	in = judge.Input{History: in.History, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
 		WantSoldOut: in.WantSoldOut}
 	var unread error
 	switch {

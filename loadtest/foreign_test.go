@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
+	"lastitem/testkit/habits"
 )
 
 // foreignShop is a service with another contract: POST /buy?sku=, 201 or 410, GET /shelf.
@@ -145,6 +147,28 @@ func TestRunForeignRefuses(t *testing.T) {
 	for want, p := range map[string]plan.Plan{"--retry needs {{key}}": {Retry: 1}, "--zipf": {Zipf: 0.5}} {
 		if _, err := RunForeign(t.Context(), f, p, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("RunForeign() = %v, want %q", err, want)
+		}
+	}
+}
+
+// A certificate that nobody knows ends the run with the option that takes it, and then all clients do.
+func TestForeignOverTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(habits.New("").Handler())
+	t.Cleanup(server.Close)
+	for _, engine := range plan.EngineNames {
+		for _, insecure := range []bool{false, true} {
+			d := &target.Foreign{Request: `POST /buy/{{product}} {"n":1}`, ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
+				Stock: target.Source{URL: server.URL + "/stock/{{product}}#/qty"}, Insecure: insecure,
+				OK: target.Meaning{Statuses: []int{201}}, Refused: target.Meaning{Statuses: []int{409}}}
+			r, err := d.At(server.URL, "", "")
+			testkit.Must(t, err)
+			p := plan.Plan{VUs: 4, Requests: 30, Product: 7, Stock: 20, Engine: engine}
+			res, err := RunForeign(t.Context(), Foreign{Remote: r, Lang: "en", Settle: time.Second}, p, nil)
+			if v, _ := res.Verdict(); insecure != (err == nil && v == judge.Exact) ||
+				!insecure && !strings.Contains(err.Error(), "with --insecure") {
+				t.Errorf("%s, --insecure %t: %s, %v", engine, insecure, v, err)
+			}
 		}
 	}
 }

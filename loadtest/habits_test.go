@@ -41,9 +41,14 @@ var rightHabits = []habit{
 	{"GraphQL errors", "", "Cannot query field buy", "", nil},
 	{"nothing but 500", "", "500 {", "", nil},
 	{"redirects resets", "", "was redirected to", "", nil},
+	{"", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) { f.Products = []string{"SKU 1/x"} }},
+	{"", judge.Vacuous, "at most 1 purchase was in flight", "", func(_ *target.Foreign, p *plan.Plan) { p.VUs = 1 }},
 	{"decimals", judge.Exact, "", "", nil},
 	{"byte order mark", judge.Exact, "", "", nil},
 	{"parts", judge.Exact, "", "", nil},
+	{"allocates", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.Stock.URL = "/stock/{{product}}#/qty-/allocated"
+	}},
 	{"says 202 and writes later", judge.Exact, "", "", nil},
 	{"says 202 to all", judge.Inconclusive, "orders may still be written", "", nil},
 	{"200 and a flag", judge.Inconclusive, `"ok":false`, "", nil},
@@ -58,7 +63,7 @@ var rightHabits = []habit{
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
-	{"in progress", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) {
+	{"in progress", judge.Exact, "--declined-body tell an answer that means in progress", "", func(_ *target.Foreign, p *plan.Plan) {
 		p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1
 	}},
 }

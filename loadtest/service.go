@@ -20,6 +20,7 @@ type service struct {
 	mode     api.Mode // of somebody's own only its name
 	foreign  bool
 	address  string
+	insecure bool // its certificate is taken as it is
 	replicas int
 	lang     string
 	patience time.Duration // of somebody's own: for how long its books must rest, see [target.AtRest]

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type server struct {
 	env     func(addr string) []string      // nil = none
 	ready   func(ctx context.Context, addr string) error
 	grace   time.Duration // see keeper.Command
+	within  time.Duration // in which it must be ready; 0 = readyWithin
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again:
 	// it keeps no data, or keeps them in files, which outlive a process also where they are not synced.
 	loses text.Text
@@ -156,10 +158,11 @@ func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*keeper
 	return p, nil
 }
 
-// await polls until the process is ready, has ended, or readyWithin is over. A probe under way is abandoned when the
+// await polls until the process is ready, has ended, or the time is over. A probe under way is abandoned when the
 // process ends: whatever has the port now is no longer of interest.
 func (l *launcher) await(ctx context.Context, sv server, addr string, p *keeper.Process) error {
-	ctx, stop := context.WithTimeout(ctx, readyWithin)
+	within := cmp.Or(sv.within, readyWithin)
+	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -187,7 +190,7 @@ func (l *launcher) await(ctx context.Context, sv server, addr string, p *keeper.
 		}
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.DeadlineExceeded) {
-			return text.Of("not ready within %v: %w").Errorf(readyWithin, errors.Join(cause, err))
+			return text.Of("not ready within %v: %w").Errorf(within, errors.Join(cause, err))
 		}
 		return cause
 	}

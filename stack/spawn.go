@@ -24,6 +24,15 @@ type Child struct {
 	Addr string
 	// Dir is the working directory; "" = the stack's private directory.
 	Dir string
+	// Within is in which time it must be ready; 0 = three minutes. Then the error is a [context.DeadlineExceeded].
+	Within time.Duration
+}
+
+// FreePort returns a port of 127.0.0.1 that nobody listens on and that no part or child of the stack has got.
+func (s *Stack) FreePort() (string, error) {
+	addr, err := s.procs.ports.free()
+	_, port, _ := strings.Cut(addr, ":")
+	return port, err
 }
 
 // Running is a child that was started. Its end is no end of the stack, and the stack's end is its own.
@@ -36,13 +45,14 @@ type Running struct {
 // Spawn starts a child and returns when it is ready.
 func (s *Stack) Spawn(ctx context.Context, c Child) (*Running, error) {
 	sv := server{
-		name:  c.Name,
-		url:   bare,
-		addr:  c.Addr,
-		dir:   c.Dir,
-		setup: func(at site) ([]string, error) { return c.Argv(at.addr), nil },
-		env:   c.Env,
-		ready: c.Ready,
+		name:   c.Name,
+		url:    bare,
+		addr:   c.Addr,
+		dir:    c.Dir,
+		within: c.Within,
+		setup:  func(at site) ([]string, error) { return c.Argv(at.addr), nil },
+		env:    c.Env,
+		ready:  c.Ready,
 	}
 	run, _, err := s.procs.spawn(ctx, sv)
 	return run, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -20,7 +19,7 @@ import (
 func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger, error) {
 	if r.Resets() {
 		if err := r.reset(ctx, product, stock); err != nil {
-			return nil, text.Of("the stock of product %d cannot be reset: %w").Errorf(product, err)
+			return nil, text.Of("the stock of product %s cannot be reset: %w").Errorf(r.ProductName(product), err)
 		}
 	}
 	if r.Stock == (Source{}) {
@@ -28,14 +27,14 @@ func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger
 	}
 	l, err := r.Ledger(ctx, product, stock)
 	if err != nil {
-		return nil, text.Of("the stock of product %d cannot be read: %w").Errorf(product, err)
+		return nil, text.Of("the stock of product %s cannot be read: %w").Errorf(r.ProductName(product), err)
 	}
 	switch left := l.Stock[ForeignStore]; {
 	case r.Resets() && left != stock:
-		err = text.Of("the reset of product %d left a stock of %d, want %d").Errorf(product, left, stock)
+		err = text.Of("the reset of product %s left a stock of %d, want %d").Errorf(r.ProductName(product), left, stock)
 	case len(l.Orders) > 0:
-		err = text.Of("product %d has %d orders before the run: delete them, by --reset-url, --reset-sql or --reset-redis").
-			Errorf(product, len(l.Orders))
+		err = text.Of("product %s has %d orders before the run: delete them, by --reset-url, --reset-sql or --reset-redis").
+			Errorf(r.ProductName(product), len(l.Orders))
 	}
 	return l, err
 }
@@ -105,15 +104,21 @@ func (r *Remote) left(ctx context.Context, product int64) (int64, error) {
 		return 0, err
 	}
 	units, err := total(stock.rows)
+	less := int64(0)
+	if err == nil && stock.less != nil {
+		less, err = total(stock.less)
+	}
 	if err != nil {
 		err = fmt.Errorf("--stock-...: %w", err)
 	}
-	return units, err
+	return units - less, err
 }
 
 // list returns what a source shows of a product. what, stock or orders, names the option in errors.
 func (r *Remote) list(ctx context.Context, s Source, what string, product int64) (list, error) {
-	values := map[string]string{"product": strconv.FormatInt(product, 10)}
+	ctx, cancel := context.WithTimeout(ctx, remotePatience)
+	defer cancel()
+	values := map[string]string{"product": r.ProductName(product)}
 	all := list{total: -1}
 	var err error
 	switch {
@@ -146,6 +151,10 @@ func belowZero(err error) error {
 	return err
 }
 
+// minus stands before each pointer whose number is taken away from the stock: "/onHand-/allocated". In the name of a
+// member it is written %2D/.
+const minus = "-/"
+
 // maxPages is how many pages of one list are read.
 const maxPages = 100
 
@@ -153,11 +162,15 @@ const maxPages = 100
 // (RFC 8288), or by a member next. what, stock or orders, names the option in errors.
 func (r *Remote) pages(ctx context.Context, s Source, what string, values map[string]string) (list, error) {
 	path, pointer, _ := strings.Cut(s.URL, "#")
+	pointers := []string{pointer}
+	if what == "stock" {
+		pointers = strings.Split(pointer, minus)
+	}
 	base := r.URL
 	if host := hostOf(path); host != "" {
 		base, path = host, strings.TrimPrefix(path, host)
 	}
-	path = expand(path, values)
+	path = expand(path, inPath(values))
 	all := list{total: -1}
 	for page := 1; ; page++ {
 		reply, err := r.fetch(ctx, base, "GET "+path, nil)
@@ -165,11 +178,17 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 			return all, fmt.Errorf("--%s-url: %w", what, err)
 		}
 		reply.Body = []byte(strings.TrimPrefix(string(reply.Body), "\ufeff")) // some write a byte order mark first
-		found, err := pick(reply.Body, pointer)
-		if err != nil {
-			return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
+		for i, pointer := range pointers {
+			found, err := pick(reply.Body, pointer)
+			if err != nil {
+				return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
+			}
+			into := &all.rows
+			if i > 0 {
+				into = &all.less
+			}
+			*into = append(*into, rowsIn(found, scalar(found))...)
 		}
-		all.rows = append(all.rows, rowsIn(found, scalar(found))...)
 		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply))
 		next, err := nextOf(reply, base+path)
 		if err != nil || next == "" || what != "orders" {

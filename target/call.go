@@ -46,19 +46,38 @@ func (c Call) Request(ctx context.Context, base string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.ContentType != "" {
-		req.Header.Set("Content-Type", c.ContentType)
-	}
-	if c.Key != "" {
-		req.Header.Set(api.HeaderKey, c.Key)
-	}
-	for _, h := range c.Headers {
-		req.Header.Set(h[0], h[1])
-		if strings.EqualFold(h[0], "Host") { // net/http sends this field and leaves the header out
-			req.Host = h[1]
-		}
+	host := ""
+	if req.Header, host = c.Header(); host != "" {
+		req.Host = host
 	}
 	return req, nil
+}
+
+// Agent is the User-Agent of a call that names none.
+const Agent = "lastitem"
+
+// Header returns what every client sends beside the length of the body, and the host that a header names; "" = that of
+// the address.
+func (c Call) Header() (all http.Header, host string) {
+	all = http.Header{"User-Agent": {Agent}}
+	if c.ContentType != "" {
+		all.Set("Content-Type", c.ContentType)
+	}
+	if c.Key != "" {
+		all.Set(api.HeaderKey, c.Key)
+	}
+	for _, h := range c.Headers {
+		switch name := http.CanonicalHeaderKey(h[0]); name {
+		case "Host":
+			host = h[1]
+		case "User-Agent":
+			all.Set(name, h[1])
+		case "Content-Length", "Transfer-Encoding", "Trailer": // they are about how a client writes
+		default:
+			all.Add(name, h[1])
+		}
+	}
+	return all, host
 }
 
 // Reply is what came back.
@@ -88,6 +107,9 @@ func (c Call) Send(ctx context.Context, client *http.Client, base string) (Reply
 		return Reply{}, err
 	}
 	res, err := client.Do(req)
+	if why := distrusted(err); why != (text.Text{}) {
+		err = text.Of("%w%s").Errorf(err, why)
+	}
 	if err != nil {
 		return Reply{}, err
 	}

@@ -2,6 +2,7 @@ package target
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,10 @@ type Foreign struct {
 	Declined Meaning `json:"declined"`
 	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
 	OrderID string `json:"order_id,omitempty"`
+	// SetupCmd are commands that prepare the servers of a lane, once, with the placeholders of Serve; SetupSQL follows.
+	SetupCmd []string `json:"setup_cmd,omitempty"`
+	// ReadyWithin is how long a replica may take until it is ready, and each SetupCmd; 0 = three minutes.
+	ReadyWithin time.Duration `json:"ready_within_ns,omitempty"`
 	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis),
 	// then runs ResetSQL, ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
 	SetupSQL   []string `json:"setup_sql,omitempty"`
@@ -42,9 +47,15 @@ type Foreign struct {
 	ResetRedis []string `json:"reset_redis,omitempty"`
 	ResetURL   []string `json:"reset_url,omitempty"`
 	KeepRedis  bool     `json:"keep_redis,omitempty"`
+	// ResetWithin is how long all resets of one product may take together; 0 = a minute.
+	ResetWithin time.Duration `json:"reset_within_ns,omitempty"`
+	// Insecure takes every certificate of the service.
+	Insecure bool `json:"insecure,omitempty"`
 	// Stock and Orders say where to read the remaining stock and the orders.
 	Stock  Source `json:"stock"`
 	Orders Source `json:"orders"`
+	// Products are the names for {{product}}, in turn; nil = the numbers.
+	Products []string `json:"products,omitempty"`
 	// LockTTL is the TTL of the service's locks; 0 = the longest TTL that the lab sees in Redis while a request is held.
 	LockTTL time.Duration `json:"lock_ttl_ns,omitempty"`
 
@@ -84,14 +95,24 @@ var ErrOutOfReach = text.Of("signals do not reach your service: --serve must sta
 
 // The placeholders allowed in a command line and its environment, in requests, and in resets.
 var (
-	launchWords = []string{
-		"port", "addr", "replica", "redis", "redis_host", "redis_port", "redis_addr", "redis_password",
+	morePorts   = []string{"port2", "port3", "port4", "port5", "port6", "port7", "port8", "port9"}
+	serverWords = []string{
+		"redis", "redis_host", "redis_port", "redis_addr", "redis_password",
 		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password",
 		"mysql_database", "ttl_ms", "ttl_s",
 	}
-	askWords   = []string{"product", "quantity", "key"}
-	resetWords = []string{"product", "stock"}
+	launchWords = slices.Concat([]string{"port", "addr", "replica"}, morePorts, serverWords)
+	askWords    = []string{"product", "quantity", "key"}
+	resetWords  = []string{"product", "stock"}
 )
+
+// ProductName is what stands for a product in place of {{product}}.
+func (f *Foreign) ProductName(product int64) string {
+	if n := int64(len(f.Products)); n > 0 {
+		return f.Products[(product%n+n)%n]
+	}
+	return strconv.FormatInt(product, 10)
+}
 
 // UsesRedis says whether the command line or the environment names Redis.
 func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
@@ -105,6 +126,16 @@ func (f *Foreign) uses(server string) bool {
 
 // launched lists the placeholders of the command line and the environment.
 func (f *Foreign) launched() []string { return mentions(append(slices.Clone(f.Env), f.Serve)...) }
+
+// MorePorts is how many free ports a replica needs beside its own: as many as the last of {{port2}} to {{port9}} says.
+func (f *Foreign) MorePorts() (n int) {
+	for i, name := range morePorts {
+		if slices.Contains(f.launched(), name) {
+			n = i + 1
+		}
+	}
+	return n
+}
 
 // TakesTTL says whether the lab chooses the TTL of the locks: {{ttl_ms}} or {{ttl_s}} is used.
 func (f *Foreign) TakesTTL() bool {

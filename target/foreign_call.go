@@ -3,9 +3,10 @@ package target
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -34,9 +35,42 @@ func (f *Foreign) parse(said string) (template, error) {
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
 		return template{}, text.Of("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'").Errorf()
 	}
+	path = plainPath(path)
+	if _, err := url.ParseRequestURI(placeholder.ReplaceAllString(path, "1")); err != nil {
+		return template{}, err
+	}
 	t := template{method: method, path: filler(path), body: filler(strings.TrimSpace(body))}
 	t.headers = headersIn(f.Headers)
 	return t, nil
+}
+
+// plainPath writes what may not stand in a path or a query as %XX, but for placeholders, and leaves a fragment out:
+// each client would do that in its own way.
+func plainPath(path string) string {
+	path, _, _ = strings.Cut(path, "#")
+	var b strings.Builder
+	from := 0
+	for _, at := range append(placeholder.FindAllStringIndex(path, -1), []int{len(path), len(path)}) {
+		for _, c := range []byte(path[from:at[0]]) {
+			if c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+				fmt.Fprintf(&b, "%%%02X", c)
+			} else {
+				b.WriteByte(c)
+			}
+		}
+		b.WriteString(path[at[0]:at[1]])
+		from = at[1]
+	}
+	return b.String()
+}
+
+// inPath are the values as they stand in a path or a query.
+func inPath(values map[string]string) map[string]string {
+	if said := strings.ReplaceAll(url.QueryEscape(values["product"]), "+", "%20"); said != values["product"] {
+		values = maps.Clone(values)
+		values["product"] = said
+	}
+	return values
 }
 
 func headersIn(all []string) (headers []header) {
@@ -50,7 +84,7 @@ func headersIn(all []string) (headers []header) {
 // call fills in the placeholders. A body that is valid JSON has that type, any other is a form; a header may say
 // otherwise.
 func (t template) call(values map[string]string) Call {
-	c := Call{Method: t.method, Path: t.path(values)}
+	c := Call{Method: t.method, Path: t.path(inPath(values))}
 	if body := t.body(values); body != "" {
 		c.Body, c.ContentType = []byte(body), "application/x-www-form-urlencoded"
 		if json.Valid(c.Body) {
@@ -74,8 +108,8 @@ func (f *Foreign) Caller() (func(Ask) Call, error) {
 		return nil, text.Of("--request %q: %w").Errorf(f.Request, err)
 	}
 	return func(a Ask) Call {
-		c := t.call(map[string]string{"product": strconv.FormatInt(a.Product, 10),
-			"quantity": strconv.FormatInt(max(a.Quantity, 1), 10), "key": a.Key})
+		c := t.call(map[string]string{"product": f.ProductName(a.Product), "quantity": fmt.Sprint(max(a.Quantity, 1)),
+			"key": a.Key})
 		if f.KeyHeader != "" {
 			c.Headers = append(c.Headers, [2]string{f.KeyHeader, a.Key})
 		}
@@ -140,9 +174,10 @@ func (f *Foreign) orderIn(body []byte) string {
 	return ""
 }
 
-// Launch returns the command line of a replica and the variables of its environment, by the values of the placeholders.
-func (f *Foreign) Launch(values map[string]string) (argv, env []string) {
-	argv, _ = splitWords(f.Serve) // Check has split it once
+// Launch returns a command line, Serve or of SetupCmd, and the variables of its environment, by the values of the
+// placeholders.
+func (f *Foreign) Launch(line string, values map[string]string) (argv, env []string) {
+	argv, _ = splitWords(line) // Check has split it once
 	for i, w := range argv {
 		argv[i] = expand(w, values)
 	}
@@ -182,8 +217,8 @@ func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 }
 
 // InProgress makes a refusal busy that a key got while another request with it was unanswered: services say so of a key
-// that is in progress, often by the status of a refusal.
-func InProgress(ops []judge.Op) []judge.Op {
+// that is in progress, often by the status of a refusal. It returns how many there were, for [SayBusyKeys].
+func InProgress(ops []judge.Op) (n int) {
 	byKey := map[string][]int{}
 	for i, op := range ops {
 		if op.Key != "" {
@@ -200,7 +235,12 @@ func InProgress(ops []judge.Op) []judge.Op {
 				(o.Outcome != judge.Refused || op.Return < o.Return)) // of two that are refused, the last may be sold out
 		}) {
 			ops[i].Outcome, ops[i].Code = judge.Declined, api.InFlight
+			n++
 		}
 	}
-	return ops
+	return n
 }
+
+// SayBusyKeys says of so many answers what settles them.
+var SayBusyKeys = text.Of("%d [answer|answers] looked like sold out while another request with the same key was " +
+	"unanswered, and [counts|count] as busy: --declined and --declined-body tell an answer that means in progress")

@@ -51,6 +51,15 @@ func (f *Foreign) checkLaunch() error {
 			return err
 		}
 	}
+	for _, said := range f.SetupCmd {
+		words, err := splitWords(said)
+		if err == nil && len(words) == 0 {
+			err = text.Of("want a command").Errorf()
+		}
+		if err := cmp.Or(err, onlyMentions("setup-cmd", said, serverWords)); err != nil {
+			return fmt.Errorf("--setup-cmd %q: %w", said, err)
+		}
+	}
 	for _, e := range f.Env {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
 			return text.Of("--env %q: want NAME=VALUE").Errorf(e)
@@ -73,6 +82,9 @@ func (f *Foreign) checkRequests() error {
 	}
 	if err := onlyMentions("request", f.Request, askWords); err != nil {
 		return err
+	}
+	if slices.Contains(f.Products, "") {
+		return text.Of("--products %s: want names, as in 7f3e,SKU-1").Errorf(strings.Join(f.Products, ","))
 	}
 	for _, h := range slices.Concat(f.Headers, f.ReadHeaders) {
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -47,6 +48,8 @@ func TestForeignCheck(t *testing.T) {
 		"no method":              {func(f *Foreign) { f.Request = "/buy" }, "METHOD PATH"},
 		"no path":                {func(f *Foreign) { f.Request = "POST buy" }, "METHOD PATH"},
 		"a bad header":           {func(f *Foreign) { f.Headers = []string{"Authorization"} }, "Name: value"},
+		"a product without name": {func(f *Foreign) { f.Products = []string{"a", ""} }, "--products a,"},
+		"a setup with a port":    {func(f *Foreign) { f.SetupCmd = []string{"migrate {{port}}"} }, "unknown placeholder {{port}}"},
 		"no reset":               {func(f *Foreign) { f.ResetSQL = nil }, "--reset-sql"},
 		"an empty command":       {func(f *Foreign) { f.ResetRedis = []string{" "} }, "want a Redis command"},
 		"an open quote in Redis": {func(f *Foreign) { f.ResetRedis = []string{"DEL 'a"} }, "not closed"},
@@ -220,4 +223,27 @@ func TestPagesBelowAPath(t *testing.T) {
 		testkit.Mustf(t, err, "next %s", next)
 		testkit.Is(t, len(l.rows), 2, "rows, next %s", next)
 	}
+}
+
+// A reset that takes longer than it may names the option. Stock may be the difference of two numbers of an answer.
+func TestRemoteResetsAndReads(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			<-done
+		}
+		_, _ = w.Write([]byte(`{"on":{"a":7,"b":5},"out":4}`))
+	}))
+	defer close(done)
+	f := &Foreign{Request: "POST /buy", ResetURL: []string{"POST /reset"}, ResetWithin: 50 * time.Millisecond,
+		Stock: Source{URL: "/stock#/on-/out"}}
+	r, err := f.At(s.URL, "", "")
+	testkit.Must(t, err)
+	if _, err := r.Prepare(t.Context(), 7, 5); err == nil || !strings.Contains(err.Error(), "than 50ms: --reset-within") {
+		t.Errorf("Prepare() = %v, want --reset-within", err)
+	}
+	l, err := r.Ledger(t.Context(), 7, 9)
+	testkit.Must(t, err)
+	testkit.Is(t, l.Stock[ForeignStore], int64(8), "stock")
 }

@@ -13,6 +13,7 @@ import (
 // list is what a source shows.
 type list struct {
 	rows   []row
+	less   []row  // what is taken away from them, of a stock
 	cached string // the header that says that the answer comes from a cache; "" = none does
 	total  int64  // how many rows there are, as the answer says; -1 = it does not
 }

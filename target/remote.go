@@ -29,14 +29,15 @@ type Remote struct {
 	// there is none.
 	Redis func(ctx context.Context, words ...string) ([]string, error)
 
-	tried map[int64]tried // by product, see Try
+	tried     map[int64]tried // by product, see Try
+	transport *http.Transport // nil = plainTransport
 }
 
 // remotePatience is how long a service may take to answer what is no part of a load.
 const remotePatience = time.Minute
 
-// client is for everything that is no part of a load or a schedule.
-var client = &http.Client{Timeout: remotePatience}
+// plainTransport is for everything that is no part of a load or a schedule.
+var plainTransport = NewTransport(false)
 
 // At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" =
 // none. An error names the first mistake.
@@ -52,7 +53,7 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 		f, u.User = &own, nil
 	}
-	r := &Remote{Foreign: f, URL: strings.TrimRight(u.String(), "/")}
+	r := &Remote{Foreign: f, URL: strings.TrimRight(u.String(), "/"), transport: NewTransport(f.Insecure)}
 	if redisURL != "" {
 		o, err := redis.ParseURL(redisURL)
 		if err != nil {
@@ -131,7 +132,17 @@ func (r *Remote) Setup(ctx context.Context) error { return r.exec(ctx, "setup-sq
 
 // reset sets the stock of a product and deletes its orders, as the resets of the description do.
 func (r *Remote) reset(ctx context.Context, product, stock int64) error {
-	values := map[string]string{"product": strconv.FormatInt(product, 10), "stock": strconv.FormatInt(stock, 10)}
+	within := cmp.Or(r.ResetWithin, remotePatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, text.Of("it took longer than %v: --reset-within").Errorf(within))
+	defer cancel()
+	err := r.resetAll(ctx, map[string]string{"product": r.ProductName(product), "stock": strconv.FormatInt(stock, 10)})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+func (r *Remote) resetAll(ctx context.Context, values map[string]string) error {
 	if err := r.exec(ctx, "reset-sql", r.ResetSQL, values); err != nil {
 		return err
 	}
@@ -146,6 +157,11 @@ func (r *Remote) reset(ctx context.Context, product, stock int64) error {
 		}
 	}
 	return nil
+}
+
+// client is for everything that is no part of a load or a schedule.
+func (r *Remote) client() *http.Client {
+	return &http.Client{Transport: cmp.Or(r.transport, plainTransport)}
 }
 
 // hostOf returns scheme and host of an absolute URL; "" = it is a path.
@@ -167,7 +183,7 @@ func (r *Remote) fetch(ctx context.Context, base, said string, values map[string
 		t.headers = nil
 	}
 	t.headers = append(t.headers, headersIn(r.ReadHeaders)...)
-	return t.call(values).Fetch(ctx, client, base)
+	return t.call(values).Fetch(ctx, r.client(), base)
 }
 
 // command runs a command of the description on the service's Redis and returns the values of its answer.

@@ -44,7 +44,7 @@ func NewShop(address, token string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Timeout: callTimeout, Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	client := &http.Client{Timeout: callTimeout, Transport: NewTransport(false)}
 	return &Shop{URL: strings.TrimRight(u.String(), "/"), Token: token, Client: client}, nil
 }
 
@@ -142,7 +142,7 @@ func unreached(c Call, err error) error {
 		return text.Of("%s %s: the answer has more than %d MiB; is that address lastitem's?").Errorf(c.Method, c.Path,
 			maxAnswer>>20)
 	}
-	path, hint := c.Path, text.Text{}
+	path, hint := c.Path, distrusted(err)
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		path, err = e.URL, e.Err
 	}

@@ -15,12 +15,6 @@ import (
 	"lastitem/say/text"
 )
 
-// once sends a request as a load does: it does not follow the answer to another address.
-var once = &http.Client{
-	Timeout:       remotePatience,
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 // Try makes one purchase of a product, of so many units, and looks what it has moved: as many units and one order must
 // move within patience. It resets the product first, where the description says how. An [UnfitError] says what was
 // seen instead, and that a run would prove nothing.
@@ -32,21 +26,24 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 	if before == nil { // nothing can be read: the answer is all there is
 		before = &api.Ledger{}
 	} else if left := before.Stock[ForeignStore]; left <= units {
-		return text.Of("the stock of product %d is %d, and one purchase is tried before a run: set it to more, or "+
-			"give --reset-url, --reset-sql or --reset-redis, which set it before each run").Errorf(product, left)
+		return text.Of("the stock of product %s is %d, and one purchase is tried before a run: set it to more, or "+
+			"give --reset-url, --reset-sql or --reset-redis, which set it before each run").Errorf(r.ProductName(product), left)
 	}
 	caller, err := r.Caller()
 	if err != nil {
 		return err
 	}
+	once := r.client() // as a load does: it does not follow the answer to another address
+	once.Timeout = remotePatience
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	reply, err := caller(Ask{Product: product, Quantity: units, Key: uuid.NewString()}).Send(ctx, once, r.URL)
 	if err != nil {
-		return text.Of("one purchase of product %d was tried: %w").Errorf(product, err)
+		return text.Of("one purchase of product %s was tried: %w").Errorf(r.ProductName(product), err)
 	}
 	if said := r.Read(reply); said.Outcome != judge.OK {
-		return unfit(text.Of("one purchase of product %d was tried, and answered %s, which does not mean sold: is "+
+		return unfit(text.Of("one purchase of product %s was tried, and answered %s, which does not mean sold: is "+
 			"this the request that sells (--request), and do --ok, --ok-body, --refused and --refused-body fit its answer?"),
-			product, Shown(reply))
+			r.ProductName(product), Shown(reply))
 	}
 	if r.Stock == (Source{}) {
 		r.learn(product, tried{sold: reply})
@@ -105,7 +102,8 @@ func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, pat
 	if fell == units && (!orders || more == 1) {
 		return nil
 	}
-	tried := text.Of("one purchase of product %d was tried, and answered %s").With(before.ProductID, Shown(seen.sold))
+	tried := text.Of("one purchase of product %s was tried, and answered %s").With(r.ProductName(before.ProductID),
+		Shown(seen.sold))
 	cached := ""
 	if l, err := r.list(context.Background(), r.Stock, "stock", before.ProductID); err == nil {
 		cached = l.cached

@@ -4,6 +4,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/cli"
 	"lastitem/say/text"
 )
 
@@ -22,3 +25,15 @@ const envToken = "SHOP_ADMIN_TOKEN"
 
 // adminToken is what it says, without the line break that mounted secrets often end with.
 func adminToken() string { return strings.TrimSpace(os.Getenv(envToken)) }
+
+// positive refuses a zero that was given to one of the flags.
+func positive(set *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+			return cli.Usage(notPositive, name, f.Value)
+		}
+	}
+	return nil
+}
+
+var notPositive = text.Of("--%s %s: want more than 0, or leave it out for the default")

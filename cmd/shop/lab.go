@@ -39,6 +39,9 @@ selected, the lab prints the worst schedule command by command; the JSON of such
 schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go
 on in a random order. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
+--for without --random plays as many of the selected schedules as fit, those at commands that write first, in an order
+that --seed decides. What did not fit is undecided, or of your own service '?'.
+
 --expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting
 for the TTL. That is faster, but the holder's own clock does not move. A holder that checks its clock before it writes
 still trusts its lock, so the lab may break a mode that such a pause would not break. Nor does the lab test how a holder
@@ -94,6 +97,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	}
 	if err := f.exclude(service != nil); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("for") && !f.random.random {
+		o.For, o.Seed = f.random.length, f.random.seed
 	}
 	if service == nil && f.replay == "" {
 		o.Extras = labExtras(f.modes, o.Log)

@@ -59,6 +59,9 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	for _, other := range []string{"replay", "update", "docs", "tell", "all", "pairs", "stories"} {
 		cmd.MarkFlagsMutuallyExclusive("random", other)
 	}
+	for _, other := range []string{"replay", "update", "docs", "tell"} {
+		cmd.MarkFlagsMutuallyExclusive("for", other)
+	}
 	for _, other := range []string{"output", "out"} { // --tell and --docs write files of their own, and have no result
 		cmd.MarkFlagsMutuallyExclusive("tell", other)
 		cmd.MarkFlagsMutuallyExclusive("docs", other)

@@ -38,6 +38,12 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 			"placeholders")},
 		{"ready", &f.Ready, nil, text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer " +
 			"counts)")},
+		{"ready-within", &f.ReadyWithin, 3 * time.Minute, text.Of("how long a replica may take until it is ready, and each " +
+			"--setup-cmd")},
+		{"setup-cmd", (*cli.Repeated)(&f.SetupCmd), nil, text.Of("command that prepares the servers of a lane, once, before " +
+			"--setup-sql: migrations, a dump; with {{mysql...}} and {{redis...}}, which are the servers themselves here")},
+		{"products", (*cli.List)(&f.Products), nil, text.Of("names for {{product}}, comma-separated, which the lanes take in " +
+			"turn (default 1001 and up, one for each lane)")},
 	}.Add(set, lang)
 	s.serviceFlags.register(set, lang)
 	cli.Flags{
@@ -67,6 +73,12 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	}
 	if err := s.read(&f); err != nil {
 		return nil, err
+	}
+	switch {
+	case f.ReadyWithin <= 0:
+		return nil, cli.Usage(notPositive, "ready-within", f.ReadyWithin)
+	case f.ResetWithin <= 0:
+		return nil, cli.Usage(notPositive, "reset-within", f.ResetWithin)
 	}
 	var err error
 	for _, name := range s.allowed {

@@ -37,18 +37,19 @@ type randomFlags struct {
 func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
 	cli.Flags{
 		{"random", &f.random, nil, text.Of("play random schedules of the cells that must be exact")},
-		{"seed", &f.seed, nil, text.Of("with --random: seed of the draw; the same seed draws the same schedules " +
-			"(default: a new seed, which is printed)")},
-		{"for", &f.length, 10 * time.Minute, text.Of("with --random: for how long")},
+		{"seed", &f.seed, nil, text.Of("with --random or --for: seed of the draw; the same seed draws the same schedules " +
+			"(default with --random: a new seed, which is printed)")},
+		{"for", &f.length, 10 * time.Minute, text.Of("for how long random schedules are played; without --random: as many " +
+			"of the selected ones as fit, the most telling positions first")},
 	}.Add(set, lang)
 }
 
-// check refuses --seed and --for without --random, and a duration that is not positive.
+// check refuses --seed without --random and --for, and a duration that is not positive.
 func (f *randomFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
 	switch {
-	case !f.random && (set.Changed("seed") || set.Changed("for")):
-		return cli.Usage(text.Of("--seed and --for need --random"))
+	case !f.random && set.Changed("seed") && !set.Changed("for"):
+		return cli.Usage(text.Of("--seed needs --random or --for"))
 	case f.length <= 0:
 		return cli.Usage(text.Of("--for %v: want more than 0"), f.length)
 	}
@@ -163,7 +164,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 			return err
 		}
 		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL,
-			o.Serve.Orders.URL}, o.Serve.ResetURL...) {
+			o.Serve.Orders.URL}, slices.Concat(o.Serve.SetupCmd, o.Serve.ResetURL)...) {
 			if strings.Contains(said, redact.Hidden) {
 				return cli.Usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
 					"--header"), f.replay, said)
@@ -171,7 +172,8 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		}
 		notes := cmd.ErrOrStderr()
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
-			o.Serve.Serve, append([]string{o.Serve.Request}, o.Serve.ResetURL...))
+			strings.Join(append(slices.Clone(o.Serve.SetupCmd), o.Serve.Serve), "; "),
+			append([]string{o.Serve.Request}, o.Serve.ResetURL...))
 		if !cmd.Flags().Changed("lanes") {
 			o.Lanes = defaultForeignLanes
 		}

@@ -292,8 +292,9 @@ func TestLabServeHabits(t *testing.T) {
 		want  string // the line of the fault
 		code  int
 	}{
-		"stores its answer late":  {"{{redis}}", inRedis, "retry       D ", cli.ExitFailed},
-		"says running for ever":   {"{{redis}}", inRedis, "retry       X ", cli.ExitFailed},
+		"stores its answer late": {"{{redis}}", inRedis, "retry       D ", cli.ExitFailed},
+		"says running for ever": {"{{redis}}", append([]string{"--products", "7f3e,SKU-1"}, inRedis...), "retry       X ",
+			cli.ExitFailed},
 		"says in progress":        {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
 		"polls a lock in a table": {"{{mysql_dsn}}", inSQL, "slow        O ", cli.ExitFailed},
 		"counts in a variable":    {"{{redis}}", inVariable, "threads     . ", cli.ExitOK},
@@ -357,6 +358,9 @@ func TestLabServeUsage(t *testing.T) {
 		"a mode":        {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
 		"a bad status":  {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
 		"a bad TTL":     {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
+		"a seed alone":  {[]string{"lab", "--seed", "7"}, "--seed needs --random or --for"},
+		"no command":    {ownService("shop", "lua-lock", "--setup-cmd", " "), "want a command"},
+		"no time":       {ownService("shop", "lua-lock", "--ready-within", "0s"), "--ready-within 0s: want more than 0"},
 		"no such file":  {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
 		"allowed what":  {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
 		"a key or none": {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"),

@@ -35,6 +35,7 @@ type loadtestFlags struct {
 	replicas         int
 	rtt              time.Duration
 	durable          bool
+	insecure         bool
 	plan             planFlags
 	thresholds       []string
 
@@ -139,7 +140,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 	if err := alone(f.plan.set, "request"); err != nil {
 		return what, err
 	}
-	s := service{url: f.url, replica: f.replica, token: f.token, replicas: f.replicas, lang: f.lang}
+	s := service{url: f.url, replica: f.replica, token: f.token, replicas: f.replicas, lang: f.lang, insecure: f.insecure}
 	err = s.fill(ctx, &what, f.mode)
 	return what, err
 }
@@ -148,6 +149,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 // command line: it is found before any load.
 func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
 	d := f.service.f
+	d.Insecure, d.Products = f.insecure, f.plan.names
 	if err := f.service.read(&d); err != nil {
 		return err
 	}
@@ -192,6 +194,7 @@ type service struct {
 	url, token, lang string
 	replica          string // the address of one replica, for plans that go there; "" = not known
 	replicas         int
+	insecure         bool
 }
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
@@ -236,6 +239,9 @@ func (s service) control(address string, replicas int) (*loadtest.Control, error
 	control, err := loadtest.NewControl(address, cmp.Or(s.token, adminToken()))
 	if err == nil {
 		control.Replicas, control.Lang = replicas, s.lang
+		if s.insecure {
+			control.Trust()
+		}
 	}
 	return control, err
 }

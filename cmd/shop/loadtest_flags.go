@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type planFlags struct {
 	plan   plan.Plan
 	stages string
 	store  string
+	count  string   // of the products, or their names
+	names  []string // nil = they are numbers
 	set    *pflag.FlagSet
 }
 
@@ -65,7 +68,8 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	}.Under(set, lang, text.Of("Open loop: each request when it is due"))
 	cli.Flags{
 		{"product", &p.Product, nil, text.Of("first product id (default 101)")},
-		{"products", &p.Products, nil, text.Of("how many products (default 1)")},
+		{"products", &f.count, nil, text.Of("how many products (default 1), or with --request their names: " +
+			"7f3e,SKU-1")},
 		{"zipf", &p.Zipf, nil, text.Of("skew over the products, greater than 1; 0 is none")},
 		{"stock", &p.Stock, nil, text.Of("stock of each product at the start (default 500)")},
 		{"segments", &p.Segments, nil, text.Of("segments of the stock; 0 is as many as the mode asks for")},
@@ -110,6 +114,8 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"mode", &f.mode, nil, modeHelp},
 		{"token", &f.token, nil, tokenHelp},
+		{"insecure", &f.insecure, nil, text.Of("take the certificate of an https address as it is, such as one that you " +
+			"have made yourself")},
 		{"replicas", &f.replicas, nil, text.Of("replicas behind the address; 0 is as many as answer, and then a " +
 			"missing one is not noticed")},
 	}.Add(set, f.lang)
@@ -182,18 +188,6 @@ var positives = []string{
 	"repeat", "seed", "hold",
 }
 
-// positive refuses a zero that was given to one of the flags.
-func positive(set *pflag.FlagSet, names ...string) error {
-	for _, name := range names {
-		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return cli.Usage(notPositive, name, f.Value)
-		}
-	}
-	return nil
-}
-
-var notPositive = text.Of("--%s %s: want more than 0, or leave it out for the default")
-
 // plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
 func (f *planFlags) plans() ([]plan.Plan, error) {
 	if err := positive(f.set, positives...); err != nil {
@@ -216,6 +210,12 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 			return nil, cli.Misuse(err)
 		}
 		f.plan.Stages = stages
+	}
+	if n, err := strconv.Atoi(f.count); err == nil {
+		f.plan.Products = n
+	} else if f.given("products") {
+		f.names = strings.Split(f.count, ",")
+		f.plan.Products = len(f.names)
 	}
 	f.plan.Store = api.Store(f.store)
 	for i := range plans {
@@ -240,6 +240,8 @@ func (f *planFlags) accepted(p plan.Plan) error {
 		return cli.Usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
+	case f.names != nil:
+		return cli.Usage(text.Of("--products %s: names need --request"), strings.Join(f.names, ","))
 	case p.Wait > most:
 		return cli.Usage(text.Of("--wait %v: the service takes at most %v"), p.Wait, most)
 	case p.Quantity > stock.MaxQuantity:
@@ -277,6 +279,9 @@ func (f *planFlags) override(p *plan.Plan) {
 	if f.given("stages") {
 		p.Stages = f.plan.Stages
 	}
+	if f.given("products") {
+		p.Products = f.plan.Products
+	}
 	if f.given("store") {
 		p.Store = f.plan.Store
 	}
@@ -303,6 +308,8 @@ func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 		return nil, cli.Usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
 	case f.plan.given("settle") && f.settle <= 0:
 		return nil, cli.Usage(notPositive, "settle", f.settle)
+	case f.service.f.ResetWithin <= 0:
+		return nil, cli.Usage(notPositive, "reset-within", f.service.f.ResetWithin)
 	}
 	thresholds := make([]compare.Threshold, len(f.thresholds))
 	for i, said := range f.thresholds {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -52,10 +53,11 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 			"empties Redis first")},
 		{"reset-url", (*cli.Repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD " +
 			"PATH [BODY]")},
+		{"reset-within", &f.ResetWithin, time.Minute, text.Of("how long all resets of a product may take together")},
 		{"stock-sql", &f.Stock.SQL, nil, text.Of("query that returns the remaining stock of {{product}}")},
 		{"stock-redis", &f.Stock.Redis, nil, text.Of("Redis command that returns the remaining stock")},
 		{"stock-url", &f.Stock.URL, nil, text.Of("path of your service (in a load test also an URL) that returns the " +
-			"remaining stock; after '#' a JSON pointer into the answer")},
+			"remaining stock; after '#' a JSON pointer into the answer, or two, as in /onHand-/allocated")},
 		{"orders-sql", &f.Orders.SQL, nil, text.Of("query that returns the orders of {{product}}: order_id, and quantity " +
 			"and idempotency_key if there are such columns")},
 		{"orders-redis", &f.Orders.Redis, nil, text.Of("Redis command that returns the orders: ids, or JSON objects with " +

@@ -2,12 +2,14 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"syscall"
 	"time"
 
 	"lastitem/faultlab/rig/gear"
+	"lastitem/say/text"
 	"lastitem/stack"
 	"lastitem/stack/wire"
 )
@@ -37,13 +39,23 @@ func (a *Actor) start(ctx context.Context) error {
 	}
 	launch := Launch{Actor: a.Name, Lane: a.place.Number, TTL: a.place.TTL, URLs: a.URLs(), Token: a.place.Stack.Token,
 		Patience: a.patience}
+	for range a.service.MorePorts {
+		port, err := a.place.Stack.FreePort()
+		if err != nil {
+			return err
+		}
+		launch.Ports = append(launch.Ports, port)
+	}
 	run, err := a.place.Stack.Spawn(ctx, stack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.place.Number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.service.Argv(launch, addr) },
 		Env:   func(addr string) []string { return append(a.service.Env(launch, addr), a.settings...) },
-		Ready: a.service.Ready,
-		Dir:   a.service.Dir,
+		Ready: a.service.Ready, Within: a.service.ReadyWithin,
+		Dir: a.service.Dir,
 	})
+	if a.service.Waits && errors.Is(err, context.DeadlineExceeded) {
+		return text.Of("%w; --ready-within gives it more time").Errorf(err)
+	}
 	if err != nil {
 		return err
 	}

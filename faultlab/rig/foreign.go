@@ -3,12 +3,16 @@ package rig
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -21,18 +25,18 @@ func Foreign(f *target.Foreign) Service {
 	ready := func(ctx context.Context, addr string) error { return foreignReady(ctx, addr, f.Ready) }
 	return Service{
 		Argv: func(l Launch, addr string) []string {
-			argv, _ := f.Launch(launchValues(l, addr))
+			argv, _ := f.Launch(f.Serve, launchValues(l, addr))
 			return argv
 		},
 		Env: func(l Launch, addr string) []string {
-			_, env := f.Launch(launchValues(l, addr))
+			_, env := f.Launch(f.Serve, launchValues(l, addr))
 			return env
 		},
 		Ready: ready, Call: call,
 		Read: func(_ judge.ReservationKind, r target.Reply) target.Answer { return f.Read(r) },
 		Setup: func(ctx context.Context, at Site) error {
-			if !f.UsesSQL() {
-				return nil
+			if err := setUp(ctx, at, f); err != nil || !f.UsesSQL() {
+				return err
 			}
 			return remote(f, at).Setup(ctx)
 		},
@@ -41,8 +45,36 @@ func Foreign(f *target.Foreign) Service {
 			return remote(f, at).Ledger(ctx, at.Product(), at.Initial)
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
+		ProductName: f.ProductName, MorePorts: f.MorePorts(), ReadyWithin: f.ReadyWithin, ResetWithin: f.ResetWithin,
 	}
 }
+
+// setUp runs the commands that prepare the lane's servers, past the proxies.
+func setUp(ctx context.Context, at Site, f *target.Foreign) error {
+	values := launchValues(Launch{TTL: at.TTL, URLs: at.Direct()}, "127.0.0.1:0")
+	for _, said := range f.SetupCmd {
+		argv, env := f.Launch(said, values)
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.ReadyWithin, setupWithin))
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env, cmd.WaitDelay = f.Dir, append(os.Environ(), env...), time.Second
+		out, err := cmd.CombinedOutput()
+		err = errors.Join(err, ctx.Err())
+		cancel()
+		if err != nil {
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			return fmt.Errorf("faultlab: --setup-cmd %q: %w\n    %s", said, err,
+				strings.Join(lines[max(0, len(lines)-mostSetupLines):], "\n    "))
+		}
+	}
+	return nil
+}
+
+// A command that prepares a lane may take setupWithin, unless the description says otherwise; if it fails, its last
+// lines are shown.
+const (
+	setupWithin    = 3 * time.Minute
+	mostSetupLines = 20
+)
 
 // remote is the service as the lab reads and resets it: its stores without the proxies, and a replica that can answer.
 func remote(f *target.Foreign, at Site) *target.Remote {
@@ -67,6 +99,9 @@ func launchValues(l Launch, addr string) map[string]string {
 	v := map[string]string{
 		"port": port, "addr": addr, "replica": l.Actor,
 		"ttl_ms": strconv.FormatInt(l.TTL.Milliseconds(), 10), "ttl_s": strconv.FormatFloat(l.TTL.Seconds(), 'f', -1, 64),
+	}
+	for i, port := range l.Ports {
+		v["port"+strconv.Itoa(i+2)] = port
 	}
 	if to, err := url.Parse(l.URLs["SHOP_REDIS"]); err == nil && to.Host != "" {
 		v["redis"], v["redis_addr"], v["redis_host"], v["redis_port"] = to.String(), to.Host, to.Hostname(), to.Port()

@@ -1,6 +1,10 @@
 package rig
 
 import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,13 +18,43 @@ import (
 func TestForeignArgv(t *testing.T) {
 	t.Parallel()
 	f := target.Foreign{Serve: `app --port {{port}} --dsn "{{mysql_dsn}}" 'a b' c\ d ""  {{ttl_ms}} {{redis_password}} ` +
-		`{{mysql_host}}:{{mysql_port}}/{{mysql_database}}`}
-	l := Launch{TTL: 600 * time.Millisecond, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0",
+		`{{mysql_host}}:{{mysql_port}}/{{mysql_database}} {{port3}}`}
+	l := Launch{TTL: 600 * time.Millisecond, Ports: []string{"7", "8"}, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0",
 		"SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
 	got := Foreign(&f).Argv(l, "127.0.0.1:1")
 	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600",
-		"pw", "127.0.0.1:3/lane_0"}
+		"pw", "127.0.0.1:3/lane_0", "8"}
 	testkit.Same(t, got, want, "argv")
+	testkit.Is(t, f.MorePorts(), 2, "more ports")
+}
+
+// A command of --setup-cmd gets the addresses of the servers themselves, and its output is shown if it fails. A replica
+// gets further free ports, and the error about one that is not ready names the option.
+func TestForeignStarts(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t)
+	f := &target.Foreign{SetupCmd: []string{`sh -c 'echo "{{redis_port}} $AT"; exit 3'`}, Env: []string{"AT={{redis_host}}"}}
+	direct, err := url.Parse(l.Direct()["SHOP_REDIS"])
+	testkit.Must(t, err)
+	err = Foreign(f).Setup(t.Context(), Site{Set: l.Set})
+	if want := direct.Port() + " 127.0.0.1"; err == nil || !strings.Contains(err.Error(), "exit status 3\n    "+want) ||
+		strings.Contains(l.A.URLs()["SHOP_REDIS"], ":"+direct.Port()) {
+		t.Errorf("setup: %v, want its output %q, of the server itself", err, want)
+	}
+	var ports []string
+	l.Service = Service{
+		MorePorts: 2, Waits: true, ReadyWithin: 200 * time.Millisecond,
+		Argv: func(l Launch, _ string) []string {
+			ports = l.Ports
+			return []string{"sleep", "600"}
+		},
+		Env:   func(Launch, string) []string { return nil },
+		Ready: func(context.Context, string) error { return errors.New("not yet") },
+	}
+	if err := l.A.start(t.Context()); err == nil || !strings.Contains(err.Error(), "not ready within 200ms") ||
+		!strings.Contains(err.Error(), "--ready-within") || len(ports) != 2 || ports[0] == ports[1] {
+		t.Errorf("start with the ports %q: %v", ports, err)
+	}
 }
 
 // A repeated request was sold twice if its two answers name two orders or, without keys and names, if there are more

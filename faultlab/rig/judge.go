@@ -24,15 +24,17 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	if err != nil {
 		return judge.Report{}, err
 	}
-	history := s.History()
+	history, busy := s.History(), 0
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = target.Named(target.InProgress(history), ledger.Orders)
+		busy = target.InProgress(history)
+		history = target.Named(history, ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
 	})
+	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()
 	twice := service.Waits && soldTwice(seen) || service.Keyless && moreThanCustomers(seen, ledger.Orders)
 	if twice && !strings.Contains(r.Found, "D") {

@@ -43,6 +43,9 @@ type LaneOptions struct {
 // NewLane starts the replicas of a lane.
 func NewLane(ctx context.Context, servers *gear.Servers, o LaneOptions) (*Lane, error) {
 	o.Alone, o.Open = o.Service.Alone, o.Service.Open
+	if o.Service.ProductName != nil {
+		o.Name = o.Service.ProductName((&gear.Place{Number: o.Number}).Product())
+	}
 	set, err := servers.NewSet(ctx, o.SetOptions)
 	if err != nil {
 		return nil, err

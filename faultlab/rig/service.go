@@ -29,6 +29,13 @@ type Service struct {
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, at Site) (*api.Ledger, error)
 
+	// ProductName is what the service calls a product; nil = by its number.
+	ProductName func(product int64) string
+	// MorePorts is how many free ports a replica gets beside its own. ReadyWithin is in which time it must be ready, and
+	// ResetWithin how much longer than usual a reset may take; 0 = as long as our own.
+	MorePorts                int
+	ReadyWithin, ResetWithin time.Duration
+
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
 	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that
@@ -53,6 +60,7 @@ type Launch struct {
 	Actor string            // "A"
 	Lane  int               // the lane's number, from 0
 	TTL   time.Duration     // of the locks that have one
+	Ports []string          // free ones beside that of its address
 	URLs  map[string]string // of the servers, by variable: SHOP_REDIS, SHOP_SQL, ...
 	Token string            // the token for the routes that set stock
 	// Patience is how long the replica's clients wait for a server, see [LaneOptions].

@@ -12,6 +12,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/say/report"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // foreignWords are the texts of the report on a foreign service, in one language.
@@ -59,8 +60,9 @@ func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 				where(c.Witnesses[letter]))
 		}
 	}
-	untested, wrong := []string{t.untested}, []string{t.wrong}
+	untested, wrong, busy := []string{t.untested}, []string{t.wrong}, 0
 	for _, c := range r.Cells {
+		busy += c.BusyKeys
 		if c.Found == faultlab.Untested {
 			untested = append(untested, "  ? "+report.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
 		}
@@ -72,6 +74,9 @@ func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 		if len(list) > 1 {
 			b.WriteString(strings.Join(list, ""))
 		}
+	}
+	if busy > 0 {
+		b.WriteString("\n" + target.SayBusyKeys.With(busy).In(lang) + "\n")
 	}
 	if len(r.Leases) > 0 {
 		var all []string

@@ -16,7 +16,7 @@ import (
 // Sentences about what is not as it must be.
 var (
 	wrongText     = text.Of("Not as it must be:\n")
-	undecidedText = text.Of("Undecided, since a server did not answer in time:\n")
+	undecidedText = text.Of("Undecided:\n")
 )
 
 // Line describes a cell in one line, in lang "en" or "zh"; of our own modes a line for each mistake follows.

@@ -41,6 +41,8 @@ type Target struct {
 	URL *url.URL
 	// Timeout bounds one call, connecting included.
 	Timeout time.Duration
+	// Insecure takes every certificate.
+	Insecure bool
 	// Workers is how many engines share the connection pool, which is made for that many connections.
 	Workers int
 }

@@ -102,19 +102,47 @@ func TestEngineReadsAnswers(t *testing.T) {
 	}
 }
 
-// Headers reach a service that is not ours, Host included, and its body is kept.
-func TestEngineHeaders(t *testing.T) {
+// Every client sends the same for one command line: method, path, headers and body. What may not stand in a path is
+// written as %XX, and a fragment is left out.
+func TestClientsSendTheSame(t *testing.T) {
 	t.Parallel()
-	u := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) })
-	for _, name := range plan.EngineNames {
-		engines, err := NewEngines(name, Target{URL: u, Timeout: patience, Workers: 1})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, r.Method, " ", r.RequestURI, " ", r.Host, " ", r.Header, r.TransferEncoding, " ", string(body))
+	}).JoinPath("base")
+	headers := []string{"host: shop.example", "x-a: 1", "X-A: 2", "user-agent: mine", "Accept: text/html", "Cookie: a=b",
+		"content-length: 99"}
+	for _, tt := range []struct {
+		request string
+		headers []string
+		want    string // part of what the service reads
+	}{
+		{"POST /buy?product={{product}}", nil, "POST /base/buy?product=7 " + u.Host +
+			" map[Content-Length:[0] User-Agent:[lastitem]] [] "},
+		{`POST /buy {"n":{{quantity}}}`, headers, `shop.example map[Accept:[text/html] Content-Length:[7] ` +
+			`Content-Type:[application/json] Cookie:[a=b] User-Agent:[mine] X-A:[1 2]] [] {"n":1}`},
+		{"POST /\u00fc|{{product}}?q={\"a\"}#part n=1", []string{"Idempotency-Key: {{key}}"},
+			"/base/%C3%BC%7C7?q=%7B%22a%22%7D "},
+		{"PUT /buy", nil, "Content-Length:[0]"},
+		{"GET /buy", nil, "map[User-Agent:[lastitem]]"},
+		{`GET /buy {"n":1}`, headers, ` {"n":1}`},
+		{"DELETE /buy", nil, "map[User-Agent:[lastitem]]"},
+		{`DELETE /buy {"n":1}`, nil, ` {"n":1}`},
+	} {
+		d := target.Foreign{Request: tt.request, Headers: tt.headers}
+		caller, err := d.Caller()
 		testkit.Must(t, err)
-		call := target.Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain",
-			Headers: [][2]string{{"host", "shop.example"}, {"X-A", "1"}}}
-		if a := engines[0].Do(call); string(a.Body) != "shop.example[1] 3" {
-			t.Errorf("%s: the service read %q (%s), want the host and the header", name, a.Body, a.Err)
+		call := caller(target.Ask{Product: 7, Key: "k"})
+		own := &http.Client{Transport: target.NewTransport(false)}
+		r, err := call.Send(t.Context(), own, u.String())
+		testkit.Must(t, err)
+		if !strings.Contains(string(r.Body), tt.want) {
+			t.Errorf("%s: the service read\n%s, want\n%s", tt.request, r.Body, tt.want)
 		}
-		engines[0].Close()
+		for _, name := range plan.EngineNames {
+			testkit.Is(t, string(engine(t, name, u, patience).Do(call).Body), string(r.Body), "%s of %s", tt.request, name)
+		}
+		own.CloseIdleConnections()
 	}
 }
 

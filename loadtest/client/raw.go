@@ -5,8 +5,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
+	"maps"
 	"net"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,8 +46,8 @@ type raw struct {
 	addr    string
 	tls     *tls.Config // nil = plain
 	prefix  string      // put before every path
-	headers string      // the headers that every request has
-	host    string      // in them
+	headers string      // what follows the path of a call without headers of its own
+	host    string
 
 	conn    link
 	in      *bufio.Reader
@@ -57,14 +61,18 @@ func newRaw(t Target) *raw {
 	host, port := t.URL.Hostname(), t.URL.Port()
 	r := &raw{
 		timeout: t.Timeout, host: t.URL.Host,
-		headers: " HTTP/1.1\r\nHost: " + t.URL.Host + "\r\nUser-Agent: lastitem\r\n",
+		headers: " HTTP/1.1\r\nHost: " + t.URL.Host + "\r\nUser-Agent: " + target.Agent + "\r\n",
 		in:      bufio.NewReaderSize(nil, readBuffer),
 	}
 	if path := strings.Trim(t.URL.EscapedPath(), "/"); path != "" {
 		r.prefix = "/" + path
 	}
 	if t.URL.Scheme == "https" {
-		r.tls = &tls.Config{ServerName: host, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+		r.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+		if t.Insecure {
+			r.tls = target.AnyCertificate()
+		}
+		r.tls.ServerName, r.tls.NextProtos = host, []string{"http/1.1"}
 		port = cmp.Or(port, "443")
 	}
 	r.addr = net.JoinHostPort(host, cmp.Or(port, "80"))
@@ -257,15 +265,11 @@ func (r *raw) appendRequest(b []byte, call *target.Call) []byte {
 	b = append(b, ' ')
 	b = append(b, r.prefix...)
 	b = append(b, call.Path...)
-	headers := r.headers
-	for _, h := range call.Headers {
-		if strings.EqualFold(h[0], "Host") {
-			headers = strings.Replace(headers, r.host, h[1], 1)
-		} else {
-			headers += h[0] + ": " + h[1] + "\r\n"
-		}
+	if len(call.Headers) > 0 {
+		b = r.appendHeaders(b, call)
+		return appendBody(b, call)
 	}
-	b = append(b, headers...)
+	b = append(b, r.headers...)
 	if call.ContentType != "" {
 		b = append(b, "Content-Type: "...)
 		b = append(b, call.ContentType...)
@@ -276,8 +280,29 @@ func (r *raw) appendRequest(b []byte, call *target.Call) []byte {
 		b = append(b, call.Key...)
 		b = append(b, "\r\n"...)
 	}
-	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(len(call.Body)), 10)
-	b = append(b, "\r\n\r\n"...)
+	return appendBody(b, call)
+}
+
+// appendHeaders formats what follows the path, as [target.Call.Header] has it.
+func (r *raw) appendHeaders(b []byte, call *target.Call) []byte {
+	all, host := call.Header()
+	b = fmt.Appendf(b, " HTTP/1.1\r\nHost: %s\r\n", cmp.Or(host, r.host))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, value := range all[name] {
+			b = fmt.Appendf(b, "%s: %s\r\n", name, value)
+		}
+	}
+	return b
+}
+
+// appendBody formats the body and its length, which net/http leaves out where there is none and none is expected.
+func appendBody(b []byte, call *target.Call) []byte {
+	if len(call.Body) > 0 || call.Method == http.MethodPost || call.Method == http.MethodPut ||
+		call.Method == http.MethodPatch {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(call.Body)), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "\r\n"...)
 	return append(b, call.Body...)
 }

@@ -35,7 +35,6 @@ func newResty(t Target) *restyEngine {
 		SetTransport(newTransport(t)).
 		SetBaseURL(strings.TrimRight(t.URL.String(), "/")).
 		SetDoNotParseResponse(true).
-		SetAllowGetMethodPayload(true).
 		SetRedirectPolicy(resty.RedirectPolicyFunc(func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		})).
@@ -58,19 +57,11 @@ func (w *restyWorker) Close() { w.shared.client.GetClient().CloseIdleConnections
 func (w *restyWorker) Do(call target.Call) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.timeout)
 	defer cancel()
-	req := w.shared.client.R().SetContext(ctx)
-	if len(call.Body) > 0 {
-		req.SetBody(call.Body)
+	own, err := call.Request(ctx, w.shared.client.BaseURL)
+	if err != nil {
+		return Answer{Err: ErrBadAnswer}
 	}
-	if call.ContentType != "" {
-		req.SetHeader("Content-Type", call.ContentType)
-	}
-	if call.Key != "" {
-		req.SetHeader(api.HeaderKey, call.Key)
-	}
-	for _, h := range call.Headers {
-		req.SetHeader(h[0], h[1])
-	}
+	req := w.shared.client.R().SetContext(context.WithValue(ctx, ownRequest{}, own))
 	resp, err := req.Execute(call.Method, call.Path)
 	if resp != nil && resp.RawResponse != nil {
 		defer func() { _ = resp.RawResponse.Body.Close() }()
@@ -84,7 +75,7 @@ func (w *restyWorker) Do(call target.Call) Answer {
 // newTransport returns net/http's transport, tuned: a pool with a connection for every worker (the default keeps two,
 // and opens and closes the others all the time), no compression, no HTTP/2.
 func newTransport(t Target) http.RoundTripper {
-	return once{&http.Transport{
+	tuned := once{&http.Transport{
 		// Dialling gives up before the request does, so that its error says that nothing was sent.
 		DialContext:         (&net.Dialer{Timeout: t.Timeout * 9 / 10}).DialContext,
 		MaxIdleConnsPerHost: max(t.Workers, 1),
@@ -93,6 +84,10 @@ func newTransport(t Target) http.RoundTripper {
 		ForceAttemptHTTP2:   false,
 		TLSHandshakeTimeout: t.Timeout,
 	}}
+	if t.Insecure {
+		tuned.TLSClientConfig = target.AnyCertificate()
+	}
+	return tuned
 }
 
 // once is a transport that sends each request once. After a broken connection, [http.Transport] sends a request again
@@ -100,9 +95,17 @@ func newTransport(t Target) http.RoundTripper {
 // body without GetBody prevents that.
 type once struct{ *http.Transport }
 
-// RoundTrip sends req with a body that can be read only once.
+// ownRequest is the key under which a context has the request that is sent: what resty adds to a call, such as the
+// header Accept, the other engine does not send.
+type ownRequest struct{}
+
+// RoundTrip sends the own request of req with a body that can be read only once.
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
-	single := *req // a transport must not change the request
+	own, is := req.Context().Value(ownRequest{}).(*http.Request)
+	if !is {
+		own = req
+	}
+	single := *own // a transport must not change the request
 	single.GetBody = nil
 	if single.Body == nil || single.Body == http.NoBody {
 		switch single.Method {

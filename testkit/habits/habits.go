@@ -306,6 +306,8 @@ func (s *Shop) left(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, order{"qty": fmt.Sprintf("%d.0000", n)})
 	case "byte order mark":
 		_, _ = fmt.Fprintf(w, "\ufeff{\"qty\": %d}", n)
+	case "allocates":
+		send(w, http.StatusOK, order{"qty": []int64{400, 200}, "allocated": 600 - n})
 	case "parts":
 		send(w, http.StatusOK, order{"qty": []int64{n / 2, n - n/2}})
 	default:

@@ -384,3 +384,14 @@ func (c *client) wantSilence(what string, words ...string) {
 		c.t.Errorf("%s: got %q, %v, want no answer", what, answer, err)
 	}
 }
+
+// Lanes whose products have names of another shape have the same positions.
+func TestNamedProducts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"7f3e", "SKU-1", "red shoes"} {
+		said := fmt.Sprintf("*2\r\n$3\r\nGET\r\n$%d\r\nstock:%s\r\n", len("stock:")+len(name), name)
+		m, err := named(codec.Redis, name).Begin().Command([]byte(said))
+		testkit.Must(t, err)
+		testkit.Is(t, m.Command.Pattern, "GET stock:{product}", "%s", name)
+	}
+}

@@ -48,6 +48,15 @@ func (p *Place) linkTo(server string) *link {
 	return &p.links[i]
 }
 
+// Direct returns the addresses of the servers themselves, by the variable that tells a replica about them.
+func (p *Place) Direct() map[string]string {
+	urls := map[string]string{}
+	for _, link := range p.links {
+		urls[link.env] = link.at(link.addr, p.Number)
+	}
+	return urls
+}
+
 // NewWires returns the proxies of a replica. [Wires.Close] ends them.
 func (p *Place) NewWires(replica string) (*Wires, error) {
 	w, err := newWires(replica, p.Number, p.links)

@@ -30,11 +30,16 @@ type SetOptions struct {
 	// Alone gives the lane a Redis of its own; Open leaves that one without a password.
 	Alone, Open bool
 	Equipment   Equipment
+	// Name is what the service calls the lane's product, if it is no number.
+	Name string
 }
 
 // NewSet starts the servers that a lane has for itself. The caller closes the set.
 func (s *Servers) NewSet(ctx context.Context, o SetOptions) (*Set, error) {
 	p := &Place{Number: o.Number, TTL: o.TTL, Stack: s.Stack, alone: o.Alone, links: slices.Clone(s.links)}
+	for i := range p.links {
+		p.links[i].codec = named(p.links[i].codec, o.Name)
+	}
 	set := &Set{Place: p, Own: Own{place: p}, SQL: SQL{place: p},
 		Edge: Edge{place: p, resend: o.Equipment.Nginx == Resends}}
 	set.Clocks = Clocks{&set.Own, &set.SQL, map[*stack.Clock]time.Duration{}}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lastitem/stack/wire"
+	"lastitem/stack/wire/codec"
 )
 
 // Wires are the proxies of one replica, one before each of its servers.
@@ -35,6 +36,31 @@ func newWires(replica string, lane int, links []link) (*Wires, error) {
 		w.proxies[link.server] = p
 	}
 	return w, nil
+}
+
+// named returns a codec whose patterns have {product} for the name of a lane's product, as each lane has another.
+func named(c wire.Codec, product string) wire.Codec {
+	name := codec.Key(product)
+	if strings.Trim(name, "#*") == "" { // numbers and tokens are the same in all patterns
+		return c
+	}
+	begin := c.Begin
+	c.Begin = func() wire.Session { return naming{begin(), name} }
+	return c
+}
+
+type naming struct {
+	wire.Session
+	name string
+}
+
+// Command makes naming a [wire.Session].
+func (s naming) Command(p []byte) (wire.Message, error) {
+	m, err := s.Session.Command(p)
+	if m.Command != nil {
+		m.Command.Pattern = strings.ReplaceAll(m.Command.Pattern, s.name, "{product}")
+	}
+	return m, err
 }
 
 // Close ends the proxies.
