@@ -23,6 +23,9 @@ type Played struct {
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 
+	// early says that A, of a service that is not ours, went on while a rival had no answer yet: where the rival was only
+	// slow, another run shows something else.
+	early   bool
 	silence time.Duration // see rig.Scene.Silence
 	ended   string        // see rig.Reservations.Ended
 	// unserved says that it Diverged because a server did not answer in time.
@@ -79,6 +82,19 @@ const (
 )
 
 var longer = map[Blocked]int{"": 0, NotBlocked: 1, UntilLease: 2, UntilHolder: 3}
+
+// early says whether a rival was given up as blocked before A went on.
+func early(events []rig.Event) bool {
+	for _, e := range events {
+		switch e.What {
+		case rig.Blocked:
+			return true
+		case rig.Passed, rig.Resumed:
+			return false
+		}
+	}
+	return false
+}
 
 // blockedFor derives Blocked from the events of a schedule between A's pause and A's resumption; "" = A was not paused.
 func blockedFor(events []rig.Event) Blocked {

@@ -2,6 +2,7 @@ package faultlab
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"lastitem/contract/api"
@@ -30,14 +31,6 @@ func serversOf(f *target.Foreign) (all []string) {
 		all = append(all, stack.MySQL)
 	}
 	return all
-}
-
-// service returns the service that the lanes' replicas run.
-func (l *lab) service() rig.Service {
-	if l.o.Serve != nil {
-		return rig.Foreign(l.o.Serve)
-	}
-	return rig.Shop(l.o.Binary)
 }
 
 // equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks,
@@ -146,6 +139,51 @@ func (l *lab) untried() []Cell {
 	}
 	return []Cell{{Mode: target.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
 		Untested: l.o.Serve.WhyNoRetry()}}
+}
+
+// gaps returns everything that was not played on a foreign service, with the reason; faults that share it stand together.
+func (l *lab) gaps(cells []Cell) (all []Gap) {
+	add := func(name api.Hazard, what, why text.Text) {
+		i := slices.IndexFunc(all, func(g Gap) bool { return g.What == what && g.Why == why })
+		if i < 0 {
+			i, all = len(all), append(all, Gap{What: what, Why: why})
+		}
+		all[i].Faults = append(all[i].Faults, name)
+	}
+	if l.o.Serve == nil {
+		return nil
+	}
+	for _, f := range fault.Ladder {
+		i := slices.IndexFunc(cells, func(c Cell) bool { return c.Fault == f.Name })
+		switch {
+		case !selectedFault(l.o, f):
+			add(f.Name, text.Text{}, text.Of("--fault does not name it"))
+		case i < 0:
+			add(f.Name, text.Text{}, whyNoGo(l.o.Serve, f))
+		case cells[i].Found == api.NotApplicable:
+			add(f.Name, text.Text{}, text.Of("the request sends no command after its last write"))
+		case cells[i].Untested != (text.Text{}):
+			add(f.Name, text.Text{}, cells[i].Untested)
+		}
+		if f.Pairs && i >= 0 && !l.o.Pairs {
+			add(f.Name, text.Of("with the rival held too"), text.Of("--pairs plays that"))
+		}
+	}
+	for _, f := range fault.Beyond {
+		add(f.Name, text.Text{}, text.Of("it needs lastitem's own tables, settings or lock names"))
+	}
+	return all
+}
+
+// whyNoGo says why a fault that was selected has no cell.
+func whyNoGo(s *target.Foreign, f fault.Fault) text.Text {
+	switch {
+	case f.Lane.Sweep:
+		return text.Of("the lab does not know the service's reservations")
+	case f.Lane.Pair != "" && !s.UsesRedis():
+		return text.Of("the service uses no Redis")
+	}
+	return text.Of("the lab was stopped before")
 }
 
 // CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil =

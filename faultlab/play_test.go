@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,6 +253,24 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	testkit.Is(t, len(witnesses(c, all)), 2, "schedules that are kept as witnesses")
 }
 
+// A schedule whose victim went on before its rival was answered is a witness, and the worst, only if there is no other.
+func TestWitnessIsNotEarly(t *testing.T) {
+	t.Parallel()
+	event := func(all ...rig.What) (events []rig.Event) {
+		for _, what := range all {
+			events = append(events, rig.Event{What: what})
+		}
+		return events
+	}
+	slow, served := played("SET", "OL"), played("RPUSH", "O")
+	slow.early = early(event(rig.Held, rig.Asked, rig.Blocked, rig.Passed))
+	served.early = early(event(rig.Held, rig.Asked, rig.Answered, rig.Resumed, rig.Passed, rig.Blocked))
+	all := []Played{slow, played("GET", "."), served}
+	c := sum(Cell{Claim: Unclaimed}, all)
+	testkit.Same(t, c.Witnesses, map[string]Schedule{"O": at("RPUSH"), "L": at("SET")}, "witnesses")
+	testkit.Is(t, worst(all).Schedule.String(), at("RPUSH").String(), "the worst")
+}
+
 // A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own
 // letters.
 func TestCellKeepsTheCommittedWitness(t *testing.T) {
@@ -340,6 +359,16 @@ func TestUntested(t *testing.T) {
 			t.Errorf("%s is untested because %q, want %q", r.Cells[i].Fault, why, want)
 		}
 	}
+	var said []string
+	for _, g := range (&lab{o: Options{Serve: &service, Faults: []api.Hazard{api.Threads, api.Replicas, api.Crash,
+		api.Failover, api.Retry, api.Late}}}).gaps(r.Cells) {
+		said = append(said, fmt.Sprintf("%v %.16s %.16s", g.Faults, g.What, g.Why))
+	}
+	testkit.Same(t, said[:len(said)-1], []string{
+		"[threads replicas]  \"CALL buy(?)\" ru", "[threads replicas] with the rival h --pairs plays th",
+		"[slow pause late-write expiry]  --fault does not", "[late]  the request send", "[failover]  the service uses",
+		"[retry]  the requests car",
+	}, "gaps")
 	service.RepeatWithoutKey = true
 	got, claim := (&lab{o: Options{Serve: &service}}).untried(), foreignMode(&service).Claims[""][api.Retry]
 	if got != nil || claim != Unclaimed {

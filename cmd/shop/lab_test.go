@@ -237,7 +237,7 @@ func TestLabServe(t *testing.T) {
 	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
-	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
+	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--lanes", "2", "--out", story)...)
 	if code != cli.ExitFailed || !strings.Contains(out, "pause       O ") ||
 		!strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, cli.ExitFailed, out)
@@ -248,9 +248,9 @@ func TestLabServe(t *testing.T) {
 		told.Worst.Story == nil {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
-	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
-	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") {
-		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, cli.ExitOK, out)
+	out, notes, code := shopSays(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
+	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") || !strings.Contains(notes, "\n2 lanes of three replicas") {
+		t.Errorf("replay: exit %d, want %d and O 3/3 on 2 lanes:\n%s\n%s", code, cli.ExitOK, out, notes)
 	}
 	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
 	if code != cli.ExitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {

@@ -41,6 +41,7 @@ func Foreign(f *target.Foreign) Service {
 			return remote(f, at).Ledger(ctx, at.Product(), at.Initial)
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
+		learnt: new(learnt),
 	}
 }
 

@@ -24,8 +24,7 @@ type Lane struct {
 	*gear.Set
 
 	settings []string
-	sweeps   bool          // see gear.Equipment.Sweep
-	pace     time.Duration // the longest time that a replica took for its first request
+	sweeps   bool // see gear.Equipment.Sweep
 	client   *http.Client
 	patience time.Duration // see LaneOptions.Patience
 	initial  int64         // the stock that the product was last reset to

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"lastitem/contract/api"
@@ -39,6 +40,9 @@ type Service struct {
 	Waits bool
 	// Keyless says that requests carry no key: those with the same one in a history are one customer's all the same.
 	Keyless bool
+
+	// learnt is shared by the lanes of a foreign service; nil = there is nothing to learn.
+	learnt *learnt
 }
 
 // Site is where the lab reads and resets a service: the gear of a lane, and a replica that can answer.
@@ -120,4 +124,29 @@ func (h Reservation) Overdue(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// learnt is what the requests without any fault have shown of a foreign service.
+type learnt struct {
+	mu   sync.Mutex
+	pace time.Duration // the longest time that one took
+}
+
+// took notes how long a request took.
+func (x *learnt) took(d time.Duration) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.pace = max(x.pace, d)
+	}
+}
+
+// longest returns the longest time that a request took.
+func (x *learnt) longest() time.Duration {
+	if x == nil {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.pace
 }

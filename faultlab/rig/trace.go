@@ -135,6 +135,7 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return nil, 0, err
 	}
 	took = time.Duration(a.op.Return - a.op.Call)
+	l.Service.learnt.took(took)
 	if op := a.Op(); op.Outcome != judge.OK && !ask.About.Overdue {
 		return nil, 0, fmt.Errorf("faultlab: a request to %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
 	}

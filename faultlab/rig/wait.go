@@ -45,12 +45,13 @@ const (
 )
 
 // still returns how long a request may do nothing at all before it counts as waiting inside its process. A foreign
-// service may be slow: it gets several times what its first requests took, within mostStill.
+// service may be slow: it gets several times what its slowest request without any fault took, on any lane, within
+// mostStill.
 func (l *Lane) still() time.Duration {
 	if !l.Service.Waits {
 		return stillAfter
 	}
-	return min(max(stillAfter, 4*l.pace), mostStill)
+	return min(max(stillAfter, 4*l.Service.learnt.longest()), mostStill)
 }
 
 // mostStill bounds still.
