@@ -100,16 +100,17 @@ func early(events []rig.Event) bool {
 func blockedFor(events []rig.Event) Blocked {
 	found := Blocked("")
 	var from time.Duration
+	victim := ""
 	for _, e := range events {
 		switch {
 		case e.What == rig.Paused:
-			found, from = NotBlocked, e.At
+			found, from, victim = NotBlocked, e.At, e.Actor
 		case found == "" || e.At < from:
 		case e.What == rig.Resumed:
 			return UntilHolder
-		case e.What == rig.Answered && e.Actor != "A" && !strings.HasPrefix(e.Text, string(judge.Declined)):
+		case e.What == rig.Answered && e.Actor != victim && !strings.HasPrefix(e.Text, string(judge.Declined)):
 			return found
-		case e.What == rig.Answered && e.Actor != "A":
+		case e.What == rig.Answered && e.Actor != victim:
 			found = UntilLease
 		}
 	}

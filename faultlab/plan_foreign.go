@@ -44,10 +44,15 @@ func (l *lab) equipment(f fault.Fault) gear.Equipment {
 	return e
 }
 
-// inside says why a fault that interleaves two requests was not played at every position of a foreign service: some
-// command does several things inside the database. Zero = every position can be held. A dead or stopped process does
-// not interrupt such a command.
-func inside(f fault.Fault, path rig.Path) text.Text {
+// untested says why a fault was not played at every position of a foreign service: its commands are not always the same
+// or, where a fault interleaves two requests, some command does several things inside the database. Zero = every
+// position can be held. A dead or stopped process does not interrupt such a command.
+func untested(f fault.Fault, path rig.Path) text.Text {
+	if len(path.Differs) > 0 {
+		at := path.Differs[0]
+		return text.Of("the commands of a request differ from one to the next: %q of %s came in some only").With(at.Pattern,
+			at.Server)
+	}
 	if f.Name != api.Threads && f.Name != api.Replicas {
 		return text.Text{}
 	}
@@ -169,10 +174,8 @@ func (l *lab) gaps(cells []Cell) (all []Gap) {
 			add(f.Name, text.Of("with the rival held too"), text.Of("--pairs plays that"))
 		}
 	}
-	for _, f := range fault.Beyond {
-		add(f.Name, text.Text{}, text.Of("it needs lastitem's own tables, settings or lock names"))
-	}
-	return all
+	return append(all, Gap{What: text.Of("the hazards of the second table (docs/matrix.md)"),
+		Why: text.Of("they need lastitem's own tables, settings or lock names")})
 }
 
 // whyNoGo says why a fault that was selected has no cell.

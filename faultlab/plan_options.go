@@ -100,7 +100,7 @@ type Result struct {
 
 // Gap is something that was not played on a foreign service: faults, or one of their variants or kinds of positions.
 type Gap struct {
-	Faults []api.Hazard `json:"faults"`
+	Faults []api.Hazard `json:"faults,omitempty"`
 	What   text.Text    `json:"what,omitzero"` // the variant or the positions; zero = nothing of these faults was played
 	Why    text.Text    `json:"why"`
 }

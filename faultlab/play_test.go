@@ -346,7 +346,7 @@ func TestUntested(t *testing.T) {
 			p = played("GET", "O")
 		}
 		r.add(&lab{}, sum(Cell{Mode: target.ServiceName, Fault: name, Claim: Unclaimed,
-			Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
+			Untested: untested(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
 	}
 	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
 	// nothing is left to clean up
@@ -374,9 +374,13 @@ func TestUntested(t *testing.T) {
 	if got != nil || claim != Unclaimed {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
+	differs := rig.Path{Differs: []rig.Position{{Server: "redis", Pattern: "RPOP jobs"}}}
+	if why := untested(fault.Crash, differs).String(); !strings.Contains(why, `"RPOP jobs" of redis came in some only`) {
+		t.Errorf("where the commands differ crash is untested because %q", why)
+	}
 	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?",
 		"SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
-		if why := inside(fault.Threads, path(pattern)); why != (text.Text{}) {
+		if why := untested(fault.Threads, path(pattern)); why != (text.Text{}) {
 			t.Errorf("%s: %s, want nothing inside", pattern, why)
 		}
 	}

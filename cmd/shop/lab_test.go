@@ -260,7 +260,7 @@ func TestLabServe(t *testing.T) {
 
 // The lab finds what a repetition after a crash does to a service that stores its answer after the sale, or whose keys
 // say for ever that they are running, and what becomes of a lock in a table that is polled. It does not accuse one that
-// turns a key away while it is in progress.
+// turns a key away while it is in progress. Work for a request is the request's, whichever replica does it.
 func TestLabServeHabits(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
@@ -280,6 +280,7 @@ func TestLabServeHabits(t *testing.T) {
 		"--reset-sql", "REPLACE INTO locks VALUES ({{product}}, NULL, NULL)",
 		"--stock-sql", "SELECT stock FROM products WHERE id = {{product}}",
 		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}", "--fault", "slow"}
+	asJobs := append(slices.Clone(inRedis[2:len(inRedis)-1]), "crash", "--ok", "202")
 	for kind, tt := range map[string]struct {
 		where string
 		args  []string
@@ -290,6 +291,8 @@ func TestLabServeHabits(t *testing.T) {
 		"says running for ever":   {"{{redis}}", inRedis, "retry       X ", cli.ExitFailed},
 		"says in progress":        {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
 		"polls a lock in a table": {"{{mysql_dsn}}", inSQL, "slow        O ", cli.ExitFailed},
+		"works in one step":       {"{{redis}}", asJobs, "crash       .       2", cli.ExitOK},
+		"works in three steps":    {"{{redis}}", asJobs, "crash       L       4", cli.ExitFailed},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			out, code := runShop(t, shop, append([]string{"lab", "--serve",

@@ -16,9 +16,6 @@ import (
 	"lastitem/target"
 )
 
-// workWithin is how long the work for a request may take without any fault.
-const workWithin = 5 * time.Second
-
 // Try makes one purchase at each replica, without any fault. If the lab cannot test the service, the error names the
 // option to change.
 func Try(ctx context.Context, l *Lane, f *target.Foreign) error {

@@ -129,7 +129,10 @@ func (h Reservation) Overdue(ctx context.Context) error {
 // learnt is what the requests without any fault have shown of a foreign service.
 type learnt struct {
 	mu   sync.Mutex
-	pace time.Duration // the longest time that one took
+	pace time.Duration      // the longest time that one took
+	gap  time.Duration      // the longest time for which nothing was sent for one that was not over
+	jobs bool               // another replica works for one, or the order is written long after the answer
+	idle map[[2]string]bool // server and pattern of what replicas send though nobody asks them
 }
 
 // took notes how long a request took.
@@ -150,3 +153,27 @@ func (x *learnt) longest() time.Duration {
 	defer x.mu.Unlock()
 	return x.pace
 }
+
+// rest returns how long nothing must be sent for a request before it counts as over; 0 = it is over when it has its
+// answer.
+func (x *learnt) rest() time.Duration {
+	if x == nil {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.jobs {
+		return 0
+	}
+	return min(max(settling, 2*x.gap), mostStill)
+}
+
+// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its
+// nodes is released, and releases the others afterwards.
+const settling = 30 * time.Millisecond
+
+// mostStill bounds still.
+const mostStill = 3 * time.Second
+
+// workWithin is how long the work for a request may take without any fault.
+const workWithin = 5 * time.Second
