@@ -19,11 +19,14 @@ import (
 // Try makes one purchase at each replica, without any fault. If the lab cannot test the service, the error names the
 // option to change.
 func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
+	if err := l.idle(ctx, settling); err != nil {
+		return err
+	}
 	for _, a := range l.actors() {
 		if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
 			return err
 		}
-		since := wire.LastID()
+		since, began := wire.LastID(), time.Now()
 		r := remote(f, Site{Set: l.Set, URL: a.URL})
 		err := r.Try(ctx, l.Product(), Stock, 1, workWithin)
 		if err == nil {
@@ -34,6 +37,9 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 		}
 		if err != nil {
 			return fmt.Errorf("faultlab: %w%s%s", err, refusals(a), lastWords(a))
+		}
+		if reply, _, _ := r.Tried(l.Product()); reply.Promises() || l.helped(a, since) {
+			l.Service.learnt.suspect(time.Since(began))
 		}
 	}
 	return l.set(ctx, Ask{Stock: Stock})

@@ -252,6 +252,11 @@ func (l *Lane) own(a *Actor, since int64) []wire.Call {
 	})
 }
 
+// helped says whether another replica than a has sent anything of its own since a call.
+func (l *Lane) helped(a *Actor, since int64) bool {
+	return slices.ContainsFunc(l.actors(), func(b *Actor) bool { return b != a && len(l.own(b, since)) > 0 })
+}
+
 // quiet returns when no replica has sent anything of its own for so long, at the latest at end.
 func (l *Lane) quiet(ctx context.Context, long time.Duration, end time.Time) error {
 	for busy := true; busy && time.Now().Before(end); {

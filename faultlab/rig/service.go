@@ -129,10 +129,13 @@ func (h Reservation) Overdue(ctx context.Context) error {
 // learnt is what the requests without any fault have shown of a foreign service.
 type learnt struct {
 	mu   sync.Mutex
-	pace time.Duration      // the longest time that one took
-	gap  time.Duration      // the longest time for which nothing was sent for one that was not over
-	jobs bool               // another replica works for one, or the order is written long after the answer
-	idle map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+	pace time.Duration // the longest time that one took
+	gap  time.Duration // the longest time for which nothing was sent for one that was not over
+	jobs bool          // another replica works for one, or the order is written long after the answer
+	// Until one was traced it may have jobs, each of which took less than guess; 0 = none.
+	traced bool
+	guess  time.Duration
+	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
 }
 
 // took notes how long a request took.
@@ -154,6 +157,13 @@ func (x *learnt) longest() time.Duration {
 	return x.pace
 }
 
+// suspect notes before the first trace that a request may have been worked on for so long.
+func (x *learnt) suspect(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.guess = max(x.guess, d)
+}
+
 // rest returns how long nothing must be sent for a request before it counts as over; 0 = it is over when it has its
 // answer.
 func (x *learnt) rest() time.Duration {
@@ -162,10 +172,14 @@ func (x *learnt) rest() time.Duration {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.jobs {
+	gap := x.gap
+	if !x.traced {
+		gap = x.guess
+	}
+	if x.traced && !x.jobs || gap == 0 {
 		return 0
 	}
-	return min(max(settling, 2*x.gap), mostStill)
+	return min(max(settling, 2*gap), mostStill)
 }
 
 // settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its

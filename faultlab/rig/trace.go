@@ -272,7 +272,7 @@ func (l *Lane) work(ctx context.Context, p *Pending, began time.Time) (all []wir
 	x := l.Service.learnt
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.jobs = x.jobs || jobs
+	x.jobs, x.traced = x.jobs || jobs, true
 	for _, c := range all {
 		x.gap, began = max(x.gap, c.Sent.Sub(began)), c.Sent
 	}

@@ -112,6 +112,7 @@ func (s *service) works(inSteps bool) {
 		if err != nil {
 			continue
 		}
+		time.Sleep(s.poll)
 		product, order, _ := strings.Cut(job[1], " ")
 		stock, orders := "stock:"+product, "orders:"+product
 		if !inSteps {
