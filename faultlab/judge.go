@@ -32,14 +32,15 @@ type Cell struct {
 	// committed are the witnesses of the committed matrix if nothing else is played.
 	committed map[string]Schedule
 	// Witnesses are schedules that show the letters, one each: the committed one, or else the first in the order of the
-	// request that is the same in every run.
+	// request that is the same in every run. Of a foreign service it is, if there is one, a schedule in which the rival was
+	// answered before the victim went on.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a
 	// holder.
 	Blocked Blocked `json:"blocked,omitempty"`
-	// BlockedFor is the longest time for which nobody finished in a schedule that kept the others out; it is no part of
-	// the matrix.
-	BlockedFor time.Duration `json:"-"`
+	// BlockedFor is the longest time for which nobody finished in a schedule that kept the others out, in whole
+	// milliseconds; the matrix does not have it.
+	BlockedFor time.Duration `json:"blocked_for_ns,omitempty"`
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a
 	// schedule that diverged or was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
@@ -79,10 +80,11 @@ func sum(c Cell, played []Played) Cell {
 	}
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
+	early := map[string]bool{} // letters with an early witness
 	for _, p := range played {
 		c.BusyKeys += p.Report.BusyKeys
 		if longer[p.Blocked] > longer[NotBlocked] { // else the rival waited for something else than A
-			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
+			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked.Round(time.Millisecond))
 		}
 		if longer[p.Blocked] > longer[c.Blocked] {
 			c.Blocked = p.Blocked
@@ -100,8 +102,8 @@ func sum(c Cell, played []Played) Cell {
 		default:
 			c.judged++
 			for _, letter := range string(p.Outcome) {
-				if c.prefers(p.Schedule, string(letter)) {
-					c.Witnesses[string(letter)] = p.Schedule
+				if c.prefers(p.Schedule, string(letter)) || early[string(letter)] && !p.early {
+					c.Witnesses[string(letter)], early[string(letter)] = p.Schedule, p.early
 					switch {
 					case letter != '!':
 					case c.Claim == Unclaimed:
@@ -122,10 +124,7 @@ func sum(c Cell, played []Played) Cell {
 	}
 	if c.judged > 0 {
 		c.Found = found(c.Witnesses)
-		switch {
-		case c.Found != api.Exact:
-			c.Untested = text.Text{} // it is broken, whatever was not tried
-		case c.Untested != (text.Text{}):
+		if c.Found == api.Exact && c.Untested != (text.Text{}) { // else it is broken, whatever was not tried
 			c.Found = Untested
 		}
 	}

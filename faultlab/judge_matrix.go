@@ -49,7 +49,7 @@ func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
 				c, there = known, true
 			}
 		}
-		if there {
+		if c.BlockedFor = 0; there { // a time differs from run to run
 			merged.Cells = append(merged.Cells, c)
 		}
 	}

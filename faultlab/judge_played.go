@@ -23,6 +23,9 @@ type Played struct {
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 
+	// early says that A, of a service that is not ours, went on while a rival had no answer yet: where the rival was only
+	// slow, another run shows something else.
+	early   bool
 	silence time.Duration // see rig.Scene.Silence
 	ended   string        // see rig.Reservations.Ended
 	// unserved says that it Diverged because a server did not answer in time.
@@ -80,20 +83,34 @@ const (
 
 var longer = map[Blocked]int{"": 0, NotBlocked: 1, UntilLease: 2, UntilHolder: 3}
 
+// early says whether a rival was given up as blocked before A went on.
+func early(events []rig.Event) bool {
+	for _, e := range events {
+		switch e.What {
+		case rig.Blocked:
+			return true
+		case rig.Passed, rig.Resumed:
+			return false
+		}
+	}
+	return false
+}
+
 // blockedFor derives Blocked from the events of a schedule between A's pause and A's resumption; "" = A was not paused.
 func blockedFor(events []rig.Event) Blocked {
 	found := Blocked("")
 	var from time.Duration
+	victim := ""
 	for _, e := range events {
 		switch {
 		case e.What == rig.Paused:
-			found, from = NotBlocked, e.At
+			found, from, victim = NotBlocked, e.At, e.Actor
 		case found == "" || e.At < from:
 		case e.What == rig.Resumed:
 			return UntilHolder
-		case e.What == rig.Answered && e.Actor != "A" && !strings.HasPrefix(e.Text, string(judge.Declined)):
+		case e.What == rig.Answered && e.Actor != victim && !strings.HasPrefix(e.Text, string(judge.Declined)):
 			return found
-		case e.What == rig.Answered && e.Actor != "A":
+		case e.What == rig.Answered && e.Actor != victim:
 			found = UntilLease
 		}
 	}

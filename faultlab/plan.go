@@ -80,7 +80,7 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	all, err := l.plan(ctx, g, *c)
 	if f, _ := fault.Named(c.Fault); err == nil && l.o.Serve != nil {
 		path, _ := l.path(ctx, g, *c, f.About("")) // which plan has traced
-		c.Untested = inside(f, path)
+		c.Untested = untested(f, path)
 	}
 	m := l.mode(c.Mode)
 	switch {

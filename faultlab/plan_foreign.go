@@ -2,6 +2,7 @@ package faultlab
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"lastitem/contract/api"
@@ -32,14 +33,6 @@ func serversOf(f *target.Foreign) (all []string) {
 	return all
 }
 
-// service returns the service that the lanes' replicas run.
-func (l *lab) service() rig.Service {
-	if l.o.Serve != nil {
-		return rig.Foreign(l.o.Serve)
-	}
-	return rig.Shop(l.o.Binary)
-}
-
 // equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks,
 // all its faults share lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault) gear.Equipment {
@@ -51,10 +44,15 @@ func (l *lab) equipment(f fault.Fault) gear.Equipment {
 	return e
 }
 
-// inside says why a fault that interleaves two requests was not played at every position of a foreign service: some
-// command does several things inside the database. Zero = every position can be held. A dead or stopped process does
-// not interrupt such a command.
-func inside(f fault.Fault, path rig.Path) text.Text {
+// untested says why a fault was not played at every position of a foreign service: its commands are not always the same
+// or, where a fault interleaves two requests, some command does several things inside the database. Zero = every
+// position can be held. A dead or stopped process does not interrupt such a command.
+func untested(f fault.Fault, path rig.Path) text.Text {
+	if len(path.Differs) > 0 {
+		at := path.Differs[0]
+		return text.Of("the commands of a request differ from one to the next: %q of %s came in some only").With(at.Pattern,
+			at.Server)
+	}
 	if f.Name != api.Threads && f.Name != api.Replicas {
 		return text.Text{}
 	}
@@ -146,6 +144,49 @@ func (l *lab) untried() []Cell {
 	}
 	return []Cell{{Mode: target.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
 		Untested: l.o.Serve.WhyNoRetry()}}
+}
+
+// gaps returns everything that was not played on a foreign service, with the reason; faults that share it stand together.
+func (l *lab) gaps(cells []Cell) (all []Gap) {
+	add := func(name api.Hazard, what, why text.Text) {
+		i := slices.IndexFunc(all, func(g Gap) bool { return g.What == what && g.Why == why })
+		if i < 0 {
+			i, all = len(all), append(all, Gap{What: what, Why: why})
+		}
+		all[i].Faults = append(all[i].Faults, name)
+	}
+	if l.o.Serve == nil {
+		return nil
+	}
+	for _, f := range fault.Ladder {
+		i := slices.IndexFunc(cells, func(c Cell) bool { return c.Fault == f.Name })
+		switch {
+		case !selectedFault(l.o, f):
+			add(f.Name, text.Text{}, text.Of("--fault does not name it"))
+		case i < 0:
+			add(f.Name, text.Text{}, whyNoGo(l.o.Serve, f))
+		case cells[i].Found == api.NotApplicable:
+			add(f.Name, text.Text{}, text.Of("the request sends no command after its last write"))
+		case cells[i].Untested != (text.Text{}):
+			add(f.Name, text.Text{}, cells[i].Untested)
+		}
+		if f.Pairs && i >= 0 && !l.o.Pairs {
+			add(f.Name, text.Of("with the rival held too"), text.Of("--pairs plays that"))
+		}
+	}
+	return append(all, Gap{What: text.Of("the hazards of the second table (docs/matrix.md)"),
+		Why: text.Of("they need lastitem's own tables, settings or lock names")})
+}
+
+// whyNoGo says why a fault that was selected has no cell.
+func whyNoGo(s *target.Foreign, f fault.Fault) text.Text {
+	switch {
+	case f.Lane.Sweep:
+		return text.Of("the lab does not know the service's reservations")
+	case f.Lane.Pair != "" && !s.UsesRedis():
+		return text.Of("the service uses no Redis")
+	}
+	return text.Of("the lab was stopped before")
 }
 
 // CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil =

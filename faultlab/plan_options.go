@@ -5,6 +5,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/say/text"
 	"lastitem/target"
 )
 
@@ -77,9 +78,13 @@ type Result struct {
 	// where leases expire.
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`
+	// Lanes is how many schedules were played in parallel, 0 = unknown.
+	Lanes int `json:"lanes,omitempty"`
 	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
 	Serve  *target.Foreign `json:"serve,omitempty"`
 	Leases []rig.Lease     `json:"leases,omitempty"`
+	// NotPlayed is everything that was not played on a foreign service.
+	NotPlayed []Gap `json:"not_played,omitempty"`
 	// LeftOut has the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not
 	// found".
 	LeftOut []string `json:"left_out,omitempty"`
@@ -95,6 +100,13 @@ type Result struct {
 	Again int64         `json:"again,omitempty"`
 	Took  time.Duration `json:"took_ns"`
 	Cost  Cost          `json:"cost"`
+}
+
+// Gap is something that was not played on a foreign service: faults, or one of their variants or kinds of positions.
+type Gap struct {
+	Faults []api.Hazard `json:"faults,omitempty"`
+	What   text.Text    `json:"what,omitzero"` // the variant or the positions; zero = nothing of these faults was played
+	Why    text.Text    `json:"why"`
 }
 
 // complete fills in the defaults.

@@ -54,7 +54,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	l.told = l.o.Stories || l.o.Tell || alone
 	res := &Result{
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}),
-		Serve: l.o.Serve, Leases: l.leases,
+		Lanes: l.o.Lanes, Serve: l.o.Serve, Leases: l.leases,
 		LeftOut: l.leftOut,
 	}
 	guesses := make([]int, len(cells))
@@ -86,6 +86,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		names := fault.Names()
 		slices.SortFunc(res.Cells, func(a, b Cell) int { return slices.Index(names, a.Fault) - slices.Index(names, b.Fault) })
 	}
+	res.NotPlayed = l.gaps(res.Cells)
 	res.Worst = ofAll(worsts, cells)
 	return res, err
 }
@@ -359,7 +360,8 @@ func unclaimed(m api.Mode, p Played) bool {
 		strings.Trim(string(p.Outcome), claim) != ""
 }
 
-// worst returns the schedule that showed the most letters, the first one if several did.
+// worst returns the schedule that showed the most letters, the first one if several did. One that is not early comes
+// first: it is to be played again.
 func worst(played []Played) *Played {
 	var found *Played
 	rank := func(p *Played) int {
@@ -368,9 +370,12 @@ func worst(played []Played) *Played {
 			return 0
 		case Diverged, Vacuous, Failed:
 			return 1
-		default:
-			return len(Letters)*len(p.Outcome) + len(Letters) - strings.IndexByte(Letters, p.Outcome[0])
 		}
+		n := len(Letters)*len(p.Outcome) + len(Letters) - strings.IndexByte(Letters, p.Outcome[0])
+		if !p.early {
+			n += len(Letters) * (len(Letters) + 2)
+		}
+		return n
 	}
 	for i := range played {
 		if found == nil || rank(&played[i]) > rank(found) {

@@ -20,6 +20,7 @@ import (
 // lab has the servers and the lanes of an exploration.
 type lab struct {
 	o       Options
+	service rig.Service // what the lanes' replicas run
 	servers *gear.Servers
 	groups  []*group
 	modes   []api.Mode
@@ -64,13 +65,16 @@ func lanesFor(e gear.Equipment, o Options) int {
 	case e.Pair != "", e.SQL != "", e.Own != "", e.Sweep:
 		return min(pairs, o.Lanes)
 	default:
-		return fewLanes
+		return min(fewLanes, o.Lanes)
 	}
 }
 
 // open starts the servers and the lanes of the first group, and reads the list of modes from a replica.
 func open(ctx context.Context, o Options) (*lab, error) {
-	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally}}
+	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally}, service: rig.Shop(o.Binary)}
+	if o.Serve != nil {
+		l.service = rig.Foreign(o.Serve)
+	}
 	lanes := 0
 	add := func(g *group) {
 		g.first = lanes
@@ -149,7 +153,6 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 	if g.lanes != nil {
 		return nil
 	}
-	service := l.service()
 	g.lanes, g.free = make([]*rig.Lane, g.size), make(chan *rig.Lane, g.size)
 	errs := make([]error, g.size)
 	var wg sync.WaitGroup
@@ -158,7 +161,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			o := rig.LaneOptions{Service: service, SetOptions: gear.SetOptions{Number: g.first + i, TTL: LongTTL,
+			o := rig.LaneOptions{Service: l.service, SetOptions: gear.SetOptions{Number: g.first + i, TTL: LongTTL,
 				Equipment: g.equipment}}
 			if g.equipment.Expiry || l.o.Serve != nil && !l.o.Serve.TakesTTL() {
 				o.TTL = l.o.TTL

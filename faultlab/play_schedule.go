@@ -57,6 +57,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
 	played.Took, played.silence = time.Since(began), scene.Silence(fault.LockServers(m), renews(m, s.Store))
+	played.early = lane.Service.Waits && early(scene.Events())
 	if s.B == nil && s.Expiry != Forced {
 		played.Blocked = blockedFor(scene.Events())
 	}

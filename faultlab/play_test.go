@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,6 +253,24 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	testkit.Is(t, len(witnesses(c, all)), 2, "schedules that are kept as witnesses")
 }
 
+// A schedule whose victim went on before its rival was answered is a witness, and the worst, only if there is no other.
+func TestWitnessIsNotEarly(t *testing.T) {
+	t.Parallel()
+	event := func(all ...rig.What) (events []rig.Event) {
+		for _, what := range all {
+			events = append(events, rig.Event{What: what})
+		}
+		return events
+	}
+	slow, served := played("SET", "OL"), played("RPUSH", "O")
+	slow.early = early(event(rig.Held, rig.Asked, rig.Blocked, rig.Passed))
+	served.early = early(event(rig.Held, rig.Asked, rig.Answered, rig.Resumed, rig.Passed, rig.Blocked))
+	all := []Played{slow, played("GET", "."), served}
+	c := sum(Cell{Claim: Unclaimed}, all)
+	testkit.Same(t, c.Witnesses, map[string]Schedule{"O": at("RPUSH"), "L": at("SET")}, "witnesses")
+	testkit.Is(t, worst(all).Schedule.String(), at("RPUSH").String(), "the worst")
+}
+
 // A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own
 // letters.
 func TestCellKeepsTheCommittedWitness(t *testing.T) {
@@ -327,7 +346,7 @@ func TestUntested(t *testing.T) {
 			p = played("GET", "O")
 		}
 		r.add(&lab{}, sum(Cell{Mode: target.ServiceName, Fault: name, Claim: Unclaimed,
-			Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
+			Untested: untested(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
 	}
 	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
 	// nothing is left to clean up
@@ -340,14 +359,28 @@ func TestUntested(t *testing.T) {
 			t.Errorf("%s is untested because %q, want %q", r.Cells[i].Fault, why, want)
 		}
 	}
+	var said []string
+	for _, g := range (&lab{o: Options{Serve: &service, Faults: []api.Hazard{api.Threads, api.Replicas, api.Crash,
+		api.Failover, api.Retry, api.Late}}}).gaps(r.Cells) {
+		said = append(said, fmt.Sprintf("%v %.16s %.16s", g.Faults, g.What, g.Why))
+	}
+	testkit.Same(t, said[:len(said)-1], []string{
+		"[threads replicas]  \"CALL buy(?)\" ru", "[threads replicas] with the rival h --pairs plays th",
+		"[slow pause late-write expiry]  --fault does not", "[late]  the request send", "[failover]  the service uses",
+		"[retry]  the requests car",
+	}, "gaps")
 	service.RepeatWithoutKey = true
 	got, claim := (&lab{o: Options{Serve: &service}}).untried(), foreignMode(&service).Claims[""][api.Retry]
 	if got != nil || claim != Unclaimed {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
+	differs := rig.Path{Differs: []rig.Position{{Server: "redis", Pattern: "RPOP jobs"}}}
+	if why := untested(fault.Crash, differs).String(); !strings.Contains(why, `"RPOP jobs" of redis came in some only`) {
+		t.Errorf("where the commands differ crash is untested because %q", why)
+	}
 	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?",
 		"SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
-		if why := inside(fault.Threads, path(pattern)); why != (text.Text{}) {
+		if why := untested(fault.Threads, path(pattern)); why != (text.Text{}) {
 			t.Errorf("%s: %s, want nothing inside", pattern, why)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 	if kind != client.Accepted {
 		return
 	}
-	w.promised = w.promised || r.Status == http.StatusAccepted || r.Location != "" && r.Status != http.StatusCreated
+	w.promised = w.promised || r.Promises()
 	for i, shape := range shapes {
 		l := &w.sold[i]
 		if l.count[shape] == 0 && len(l.count) <= mostShapes {

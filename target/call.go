@@ -134,6 +134,11 @@ func ReplyOf(status int, header http.Header) Reply {
 		RetryAfter: RetryAfter(header.Get("Retry-After")), Location: header.Get("Location")}
 }
 
+// Promises says whether the answer means that the outcome is told, or written, later.
+func (r Reply) Promises() bool {
+	return r.Status == http.StatusAccepted || r.Location != "" && r.Status != http.StatusCreated
+}
+
 // IsProblem says whether a content type is that of a problem, parameters aside.
 func IsProblem(contentType []byte) bool {
 	kind, _, _ := bytes.Cut(contentType, []byte{';'})

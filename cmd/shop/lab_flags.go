@@ -159,12 +159,15 @@ func (f *labFlags) selectCells(o *faultlab.Options) error {
 	return nil
 }
 
+// mostLanes bounds --lanes.
+const mostLanes = 64
+
 // checkSchedules refuses flags that say nonsense about how schedules are played, or that cannot be combined with
 // --update.
 func (f *labFlags) checkSchedules() error {
 	switch {
-	case f.lanes < 1 || f.lanes > 64:
-		return cli.Usage(text.Of("--lanes %d: want 1 to 64"), f.lanes)
+	case f.lanes < 1 || f.lanes > mostLanes:
+		return cli.Usage(text.Of("--lanes %d: want 1 to %d"), f.lanes, mostLanes)
 	case f.times < 1:
 		return cli.Usage(text.Of("--times %d: want 1 or more"), f.times)
 	case f.expiry != string(faultlab.Awaited) && f.expiry != string(faultlab.Forced):

@@ -174,9 +174,10 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
 			strings.Join(append(slices.Clone(o.Serve.SetupCmd), o.Serve.Serve), "; "),
 			append([]string{o.Serve.Request}, o.Serve.ResetURL...))
-		if !cmd.Flags().Changed("lanes") {
-			o.Lanes = defaultForeignLanes
-		}
+		told.Lanes = cmp.Or(told.Lanes, defaultForeignLanes)
+	}
+	if told.Lanes > 0 && !cmd.Flags().Changed("lanes") { // a service with one fixed product has one lane
+		o.Lanes = min(told.Lanes, mostLanes)
 	}
 	if told.TTL > 0 {
 		o.TTL = told.TTL

@@ -237,7 +237,7 @@ func TestLabServe(t *testing.T) {
 	testenv.Installed(t, stack.Redis, stack.MySQL)
 	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
-	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
+	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--lanes", "2", "--out", story)...)
 	if code != cli.ExitFailed || !strings.Contains(out, "pause       O ") ||
 		!strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, cli.ExitFailed, out)
@@ -248,9 +248,9 @@ func TestLabServe(t *testing.T) {
 		told.Worst.Story == nil {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
-	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
-	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") {
-		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, cli.ExitOK, out)
+	out, notes, code := shopSays(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
+	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") || !strings.Contains(notes, "\n2 lanes of three replicas") {
+		t.Errorf("replay: exit %d, want %d and O 3/3 on 2 lanes:\n%s\n%s", code, cli.ExitOK, out, notes)
 	}
 	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
 	if code != cli.ExitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {
@@ -260,7 +260,8 @@ func TestLabServe(t *testing.T) {
 
 // The lab finds what a repetition after a crash does to a service that stores its answer after the sale, or whose keys
 // say for ever that they are running, and what becomes of a lock in a table that is polled. It does not accuse one that
-// turns a key away while it is in progress. And it cannot see what happens without a command, or in a trigger.
+// turns a key away while it is in progress. Work for a request is the
+// request's, whichever replica does it. And it cannot see what happens without a command, or in a trigger.
 func TestLabServeHabits(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
@@ -286,6 +287,7 @@ func TestLabServeHabits(t *testing.T) {
 		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; "+
 		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads")
 	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
+	asJobs := append(slices.Clone(inRedis[2:len(inRedis)-1]), "crash", "--ok", "202")
 	for kind, tt := range map[string]struct {
 		where string
 		args  []string
@@ -299,6 +301,9 @@ func TestLabServeHabits(t *testing.T) {
 		"polls a lock in a table": {"{{mysql_dsn}}", inSQL, "slow        O ", cli.ExitFailed},
 		"counts in a variable":    {"{{redis}}", inVariable, "threads     . ", cli.ExitOK},
 		"sells in a trigger":      {"{{mysql_dsn}}", inTrigger, "threads     . ", cli.ExitOK},
+		"works in one step":       {"{{redis}}", asJobs, "crash       .       2", cli.ExitOK},
+		"works in three steps": {"{{redis}}", append(asJobs, "--env", "REPLICA={{replica}}"), "crash       L       4",
+			cli.ExitFailed}, // all work is B's
 	} {
 		t.Run(kind, func(t *testing.T) {
 			out, code := runShop(t, shop, append([]string{"lab", "--serve",
@@ -323,11 +328,12 @@ func TestLabServeSays(t *testing.T) {
 	}{
 		"does not start": {[]string{"--serve", "'" + shop + "' serve --no-such-flag {{port}} {{redis}}"}, "no-such-flag"},
 		"is not sold": {[]string{"--request", "POST /deduct_stock/no-such-mode"},
-			"is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
+			"answered 404 {\"type\""},
 		"does not reset": {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`},
 			"left a stock of 3, want 10"},
-		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis"}, "want 9"},
-		"no such field":   {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
+		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis"},
+			"an order was written, but the stock stayed 10"},
+		"no such field": {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
 		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env",
 			"SHOP_SQL=sqlite:" + filepath.Join(t.TempDir(), "own.db"), "--keep-redis"}, "does not use the addresses"},
 	}

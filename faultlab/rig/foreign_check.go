@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,42 +10,36 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig/gear"
-	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
 	"lastitem/stack/wire/codec"
 	"lastitem/target"
 )
 
-// Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the
+// Try makes one purchase at each replica, without any fault. If the lab cannot test the service, the error names the
 // option to change.
 func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
-	if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
+	if err := l.idle(ctx, settling); err != nil {
 		return err
 	}
 	for _, a := range l.actors() {
-		since := wire.LastID()
-		call := l.Service.Call(target.Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.Number, a.Name,
-			time.Now().UnixNano())})
-		r, err := call.Send(ctx, l.client, a.URL)
-		if err != nil {
-			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
-		}
-		said := f.Read(r)
-		text := fmt.Sprintf("%s %s answered %s: %.300s", call.Method, call.Path, target.StatusError(r.Status),
-			bytes.TrimSpace(r.Body))
-		if said.Outcome != judge.OK {
-			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined "+
-				"tell the lab what an answer means%s%s",
-				said.Outcome, text, refusals(a), lastWords(a))
-		}
-		if err := seen(a, since); err != nil {
+		if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
 			return err
 		}
-		if a == l.A {
-			if err := sold(ctx, l, f, said, text); err != nil {
-				return err
-			}
+		since, began := wire.LastID(), time.Now()
+		r := remote(f, Site{Set: l.Set, URL: a.URL})
+		err := r.Try(ctx, l.Product(), Stock, 1, workWithin)
+		if err == nil {
+			err = seen(a, since)
+		}
+		if err == nil {
+			err = named(ctx, l, r)
+		}
+		if err != nil {
+			return fmt.Errorf("faultlab: %w%s%s", err, refusals(a), lastWords(a))
+		}
+		if reply, _, _ := r.Tried(l.Product()); reply.Promises() || l.helped(a, since) {
+			l.Service.learnt.suspect(time.Since(began))
 		}
 	}
 	return l.set(ctx, Ask{Stock: Stock})
@@ -57,8 +50,8 @@ func seen(a *Actor, since int64) error {
 	if slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll }) {
 		return nil
 	}
-	return fmt.Errorf("faultlab: the request was served, but no command passed the proxies: your service does not use "+
-		"the addresses that --serve gives it ({{redis...}}, {{mysql...}})%s", refusals(a))
+	return errors.New("the request was served, but no command passed the proxies: your service does not use the " +
+		"addresses that --serve gives it ({{redis...}}, {{mysql...}})")
 }
 
 // refusals returns the proxies' reasons for not reading a connection, such as TLS or compression.
@@ -70,25 +63,19 @@ func refusals(a *Actor) string {
 	return "\n    " + strings.ReplaceAll(err.Error(), "\n", "\n    ")
 }
 
-// sold returns an error if the ledger does not show exactly the first request.
-func sold(ctx context.Context, l *Lane, f *target.Foreign, said target.Answer, text string) error {
-	ledger, err := l.Ledger(ctx)
+// named returns an error if the answer to the purchase and the row that it wrote name different orders.
+func named(ctx context.Context, l *Lane, r *target.Remote) error {
+	ledger, err := r.Ledger(ctx, l.Product(), Stock)
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(ledger.Orders) != 1:
-		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)",
-			len(ledger.Orders), l.Product(), text)
-	case ledger.Stock[target.ForeignStore] != Stock-1:
-		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock,
-			ledger.Stock[target.ForeignStore], Stock-1)
-	case said.OrderID != "" && said.OrderID != ledger.Orders[0].OrderID:
-		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer "+
-			"by --order-id (%s)",
-			said.OrderID, ledger.Orders[0].OrderID, text)
+	reply, _, _ := r.Tried(l.Product())
+	said, order := r.Read(reply).OrderID, ledger.Orders[0]
+	if said != "" && said != order.OrderID {
+		return fmt.Errorf("the answer names the order %s, --orders-... names it %s; give its place in the answer by "+
+			"--order-id (%s)", said, order.OrderID, target.Shown(reply))
 	}
-	f.Anonymous = said.OrderID == "" && ledger.Orders[0].Key == ""
+	r.Anonymous = said == "" && order.Key == ""
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"lastitem/contract/api"
@@ -29,12 +30,13 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 // holdSent is Hold for the request that send sends.
 func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
 	error) {
-	hold, err := a.Arm(at)
+	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err
 	}
 	p := send()
-	hold, err = s.reached(ctx, a, at.String(), p, hold)
+	x := s.Lane.first(ctx, p, all, Patience)
+	hold, err := s.reached(ctx, x.actor, at.String(), p, x.hold)
 	return p, hold, err
 }
 
@@ -124,12 +126,14 @@ func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Durati
 // An error means that the actor has no such server, or that ctx has ended.
 func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
 	*wire.Hold, error) {
-	hold, err := a.Arm(at)
+	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err
 	}
 	p := s.AskWithin(a, key, wait)
-	s.Yield(ctx, a, at, p, hold, wait)
+	x := s.Lane.first(ctx, p, all, wait+s.Lane.still())
+	hold := x.hold
+	s.Yield(ctx, x.actor, at, p, hold, wait)
 	if ctx.Err() != nil {
 		hold.Cancel()
 		return p, hold, fmt.Errorf("faultlab: waiting for %s to be held %s: %w", a.Name, at, context.Cause(ctx))
@@ -172,4 +176,62 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pendi
 		return
 	}
 	hold.Cancel()
+}
+
+// armed is a hold before a server of an actor.
+type armed struct {
+	actor *Actor
+	hold  *wire.Hold
+}
+
+// arm makes the proxies stop a command when it comes: those of the actor that is asked or, where other replicas work for
+// it, of every replica, A's only if it is asked. The command is counted among those of all.
+func (l *Lane) arm(asked *Actor, at Position) (all []armed, err error) {
+	var n atomic.Int64
+	for _, a := range l.actors() {
+		if a != asked && (l.Service.learnt.rest() == 0 || a == l.A) {
+			continue
+		}
+		hold, err := a.armed(at, &n)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, armed{a, hold}); a == asked {
+			all[0], all[len(all)-1] = all[len(all)-1], all[0]
+		}
+	}
+	return all, nil
+}
+
+// first returns the replica at which a request is held, within so long; else the one that was asked. A victim's worker
+// is the victim: it becomes A until the lane is reset.
+func (l *Lane) first(ctx context.Context, p *Pending, all []armed, within time.Duration) (x armed) {
+	asked, end := all[0], time.Now().Add(within)
+	for answered := false; len(all) > 1; {
+		i := slices.IndexFunc(all, func(x armed) bool { return reached(x.hold) })
+		if i >= 0 {
+			x = all[i]
+			break
+		}
+		if p.answered() && !answered {
+			answered, end = true, time.Now().Add(afterAnswer+l.Service.learnt.rest())
+		}
+		if time.Now().After(end) || wait(ctx, time.Millisecond) != nil {
+			break
+		}
+	}
+	if x.actor == nil {
+		for _, other := range all[1:] {
+			other.hold.Cancel()
+		}
+		return asked
+	}
+	if asked.actor == l.A && x.actor != l.A {
+		if x.actor == l.B {
+			l.A, l.B = l.B, l.A
+		} else {
+			l.A, l.C = l.C, l.A
+		}
+	}
+	return x
 }

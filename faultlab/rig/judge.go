@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,19 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	if s.ask.About.Kind != "" {
 		return s.Reservations.judge(ctx)
 	}
-	ledger, err := s.Lane.Ledger(ctx)
+	history := s.History()
+	ledger, err := rested(ctx, s, history)
 	if err != nil {
 		return judge.Report{}, err
 	}
-	history, busy := s.History(), 0
+	busy := 0
+	for i, op := range history { // a promise is kept if the order is there
+		if op.Outcome == judge.OK && s.ops[i].promised && !slices.ContainsFunc(ledger.Orders, func(o api.Order) bool {
+			return o.OrderID == op.OrderID
+		}) {
+			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
+		}
+	}
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
 		busy = target.InProgress(history)
@@ -123,4 +132,25 @@ func soldTwice(seen []judge.Op) bool {
 		orders[op.Key] = op.OrderID
 	}
 	return false
+}
+
+// rested reads the ledger. Where replicas work for requests after the answer, and orders are missing though there is
+// stock, those that are dead start again, and the ledger must be at rest: a job may be taken up again.
+func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, error) {
+	l := s.Lane
+	ledger, err := l.Ledger(ctx)
+	accepted := 0
+	for _, op := range history {
+		if op.Outcome == judge.OK {
+			accepted++
+		}
+	}
+	if err != nil || l.Service.learnt.rest() == 0 || len(ledger.Orders) >= accepted || ledger.Stock[s.store(ledger)] <= 0 {
+		return ledger, err
+	}
+	if err := l.Heal(ctx); err != nil {
+		return nil, err
+	}
+	ledger, _, err = target.AtRest(ctx, l.Ledger, int64(accepted), time.Now(), 2*l.TTL+l.Service.learnt.rest())
+	return ledger, err
 }

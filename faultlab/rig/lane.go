@@ -13,6 +13,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig/gear"
+	"lastitem/stack/wire"
 )
 
 // Lane is three replicas of a service, with their own keys, schema and product. It plays one schedule at a time.
@@ -24,8 +25,7 @@ type Lane struct {
 	*gear.Set
 
 	settings []string
-	sweeps   bool          // see gear.Equipment.Sweep
-	pace     time.Duration // the longest time that a replica took for its first request
+	sweeps   bool // see gear.Equipment.Sweep
 	client   *http.Client
 	patience time.Duration // see LaneOptions.Patience
 	initial  int64         // the stock that the product was last reset to
@@ -156,8 +156,18 @@ func (l *Lane) Heal(ctx context.Context) error {
 	return errors.Join(append(errs, l.Pair.Reset(ctx))...)
 }
 
-// Quiesce waits until no server owes a replica an answer.
+// Quiesce waits until no server owes a replica an answer and, where replicas work for requests after the answer, until
+// they are quiet.
 func (l *Lane) Quiesce(ctx context.Context) error {
+	err := l.answered(ctx)
+	if rest := l.Service.learnt.rest(); err == nil && rest > 0 {
+		err = cmp.Or(l.quiet(ctx, rest, time.Now().Add(workWithin)), l.answered(ctx))
+	}
+	return err
+}
+
+// answered waits until no server owes a replica an answer.
+func (l *Lane) answered(ctx context.Context) error {
 	owed := ""
 	err := gear.Until(ctx, "the servers' answers", func() bool {
 		for _, a := range l.actors() {
@@ -200,3 +210,64 @@ func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
 
 // Modes asks the lane for the modes of the shop.
 func (l *Lane) Modes(ctx context.Context) ([]api.Mode, error) { return l.site().shop().Modes(ctx) }
+
+// inOrder gives the replicas their roles by their names again.
+func (l *Lane) inOrder() {
+	all := l.actors()
+	slices.SortFunc(all, func(a, b *Actor) int { return cmp.Compare(a.Name, b.Name) })
+	l.A, l.B, l.C = all[0], all[1], all[2]
+}
+
+// idle notes for so long what B and C, whom nobody asks, send by themselves.
+func (l *Lane) idle(ctx context.Context, long time.Duration) error {
+	since := wire.LastID()
+	if err := wait(ctx, long); err != nil {
+		return err
+	}
+	x := l.Service.learnt
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.idle == nil {
+		x.idle = map[[2]string]bool{}
+	}
+	for _, c := range append(l.B.Calls(since), l.C.Calls(since)...) {
+		x.idle[[2]string{c.Server, c.Pattern}] = true
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// own returns what a replica has sent since a call, less what replicas also send though nobody asks them.
+func (l *Lane) own(a *Actor, since int64) []wire.Call {
+	x := l.Service.learnt
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.DeleteFunc(a.Calls(since), func(c wire.Call) bool {
+		return c.Setup || c.Poll || x.idle[[2]string{c.Server, c.Pattern}]
+	})
+}
+
+// helped says whether another replica than a has sent anything of its own since a call.
+func (l *Lane) helped(a *Actor, since int64) bool {
+	return slices.ContainsFunc(l.actors(), func(b *Actor) bool { return b != a && len(l.own(b, since)) > 0 })
+}
+
+// quiet returns when no replica has sent anything of its own for so long, at the latest at end.
+func (l *Lane) quiet(ctx context.Context, long time.Duration, end time.Time) error {
+	for busy := true; busy && time.Now().Before(end); {
+		since := wire.LastID()
+		if err := wait(ctx, long); err != nil {
+			return err
+		}
+		busy = slices.ContainsFunc(l.actors(), func(a *Actor) bool { return len(l.own(a, since)) > 0 })
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"lastitem/faultlab/rig/gear"
 	"lastitem/say/text"
@@ -59,14 +60,12 @@ func (p Position) Inside() text.Text {
 }
 
 // Arm makes the actor's proxy stop the command when it comes.
-func (a *Actor) Arm(p Position) (*wire.Hold, error) {
-	n := 0
+func (a *Actor) Arm(p Position) (*wire.Hold, error) { return a.armed(p, new(atomic.Int64)) }
+
+// armed is [Actor.Arm], with the commands of that kind counted in n, also those of other actors.
+func (a *Actor) armed(p Position, n *atomic.Int64) (*wire.Hold, error) {
 	return a.Add(p.Server, wire.Rule{Answer: p.Cut == Answer, Match: func(c wire.Call) bool {
-		if c.Poll || c.Pattern != p.Pattern {
-			return false
-		}
-		n++
-		return n == p.Nth
+		return !c.Poll && c.Pattern == p.Pattern && n.Add(1) == int64(p.Nth)
 	}})
 }
 

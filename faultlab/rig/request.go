@@ -62,8 +62,9 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
-		said, shown := s.send(to, ask)
+		said, shown, promised := s.send(to, ask)
 		s.mu.Lock()
+		p.promised = promised
 		p.said(ask, said, p.op.Client, p.op.Call)
 		p.op.Return = int64(s.now())
 		p.hold.Return = p.op.Return
@@ -76,22 +77,22 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 }
 
 // send sends a request and returns what came of it, and of a service that is not ours how a story shows it: as it came.
-func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string) {
+func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised bool) {
 	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
-		return target.Answer{Outcome: judge.Unknown}, ""
+		return target.Answer{Outcome: judge.Unknown}, "", false
 	}
 	if s.Lane.Service.Waits {
 		shown = " (" + target.Shown(r) + ")"
 	}
-	return s.Lane.Service.Read(ask.Kind, r), shown
+	return s.Lane.Service.Read(ask.Kind, r), shown, s.Lane.Service.Waits && r.Promises()
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for
 // the judge to call the product stuck. If a request is blocked in a server, it is left in flight and returned.
 func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
-	end := time.Now().Add(within)
-	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
+	end, orders := time.Now().Add(within), s.Lane.orders(ctx)
+	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, orders, end) })
 }
 
 // AskAlone is AskUntilServed if no other request is in flight: it waits for every answer, however slow the machine is.

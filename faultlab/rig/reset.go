@@ -29,6 +29,7 @@ func (l *Lane) scene(ask Ask) *Scene {
 // Reset sets the stock and clears the history. Before that it restarts dead replicas and has every replica serve one
 // request of the same kind, so that connections are open and scripts are loaded.
 func (l *Lane) Reset(ctx context.Context, ask Ask) error {
+	l.inOrder()
 	if err := l.Heal(ctx); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 				return err
 			}
 			if p.op.Outcome == judge.OK {
-				l.pace = max(l.pace, time.Since(asked))
+				l.Service.learnt.took(time.Since(asked))
 				break
 			}
 			if time.Now().After(end) {

@@ -43,6 +43,7 @@ func TestPositions(t *testing.T) {
 	}
 	want := []Position{at("GET", 1), at("SET", 1), at("DEL", 1)}
 	testkit.Same(t, common(runs), want, "what most runs have")
+	testkit.Same(t, differing(runs), []Position{at("DEL", 1), at("PEXPIRE", 1)}, "what not all runs have")
 }
 
 // judged returns the verdict on a scene in which one of two units was sold and nothing went wrong.

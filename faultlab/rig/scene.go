@@ -97,13 +97,15 @@ func (s *Scene) Failed(a *Actor, number string) bool {
 
 // Pending is a request in flight.
 type Pending struct {
-	done    chan struct{}
-	since   int64 // calls with a higher number came after the request
-	op      judge.Op
-	hold    judge.ReservationOp // of a request about a reservation
-	made    Reservation         // see Made
-	stuck   bool                // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
-	givenUp *judge.Op           // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
+	done  chan struct{}
+	since int64 // calls with a higher number came after the request
+	op    judge.Op
+	hold  judge.ReservationOp // of a request about a reservation
+	made  Reservation         // see Made
+	// promised: the answer says that the order is written later.
+	promised bool
+	stuck    bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	givenUp  *judge.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // said notes the request with its answer, as its client knows it.

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"lastitem/contract/api"
@@ -46,6 +47,9 @@ type Service struct {
 	Waits bool
 	// Keyless says that requests carry no key: those with the same one in a history are one customer's all the same.
 	Keyless bool
+
+	// learnt is shared by the lanes of a foreign service; nil = there is nothing to learn.
+	learnt *learnt
 }
 
 // Site is where the lab reads and resets a service: the gear of a lane, and a replica that can answer.
@@ -129,3 +133,69 @@ func (h Reservation) Overdue(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// learnt is what the requests without any fault have shown of a foreign service.
+type learnt struct {
+	mu   sync.Mutex
+	pace time.Duration // the longest time that one took
+	gap  time.Duration // the longest time for which nothing was sent for one that was not over
+	jobs bool          // another replica works for one, or the order is written long after the answer
+	// Until one was traced it may have jobs, each of which took less than guess; 0 = none.
+	traced bool
+	guess  time.Duration
+	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+}
+
+// took notes how long a request took.
+func (x *learnt) took(d time.Duration) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.pace = max(x.pace, d)
+	}
+}
+
+// longest returns the longest time that a request took.
+func (x *learnt) longest() time.Duration {
+	if x == nil {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.pace
+}
+
+// suspect notes before the first trace that a request may have been worked on for so long.
+func (x *learnt) suspect(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.guess = max(x.guess, d)
+}
+
+// rest returns how long nothing must be sent for a request before it counts as over; 0 = it is over when it has its
+// answer.
+func (x *learnt) rest() time.Duration {
+	if x == nil {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	gap := x.gap
+	if !x.traced {
+		gap = x.guess
+	}
+	if x.traced && !x.jobs || gap == 0 {
+		return 0
+	}
+	return min(max(settling, 2*gap), mostStill)
+}
+
+// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its
+// nodes is released, and releases the others afterwards.
+const settling = 30 * time.Millisecond
+
+// mostStill bounds still.
+const mostStill = 3 * time.Second
+
+// workWithin is how long the work for a request may take without any fault.
+const workWithin = 5 * time.Second

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,28 +18,48 @@ type Path struct {
 	Steps []Position `json:"steps"`
 	// Finished is the first step before which the stock and the order are written, so that only cleanup is left.
 	Finished int `json:"finished"`
+	// Differs are the commands of a foreign service that came in some of the traces only.
+	Differs []Position `json:"differs,omitempty"`
 }
 
 // tracings is how often a request is traced: a command that is missing in most of the runs is no part of the request.
 const tracings = 5
 
-// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its
-// nodes is released, and releases the others afterwards.
-const settling = 30 * time.Millisecond
+// learnings is how often a foreign service is traced: its commands must be the same each time, whichever replica sends
+// them. What it sends once in a while is waited for if they are not, before it is traced again.
+const (
+	learnings  = 3
+	onceAWhile = time.Second
+)
 
 // Trace returns the path of a request. Renewals, sweeps and the like come in some runs only, and are left out.
 func (l *Lane) Trace(ctx context.Context, ask Ask) (Path, error) {
-	var runs [][]Position
-	for i := range tracings + 1 { // the first one opens connections and loads scripts
-		run, err := l.calmTrace(ctx, ask)
-		if err != nil {
-			return Path{}, err
+	var p Path
+	for _, rest := range []time.Duration{settling, onceAWhile} {
+		times := tracings
+		if l.Service.Waits {
+			times = learnings
+			if err := l.idle(ctx, rest); err != nil {
+				return p, err
+			}
 		}
-		if i > 0 {
-			runs = append(runs, run)
+		var runs [][]Position
+		for i := range times + 1 { // the first one opens connections and loads scripts
+			run, err := l.calmTrace(ctx, ask)
+			if err != nil {
+				return p, err
+			}
+			if i > 0 {
+				runs = append(runs, run)
+			}
+		}
+		if p = (Path{Steps: common(runs)}); !l.Service.Waits {
+			break
+		}
+		if p.Differs = differing(runs); p.Differs == nil {
+			break
 		}
 	}
-	p := Path{Steps: common(runs)}
 	if ask.About.Kind != "" { // nobody asks when its work is done
 		p.Finished = len(p.Steps)
 		return p, nil
@@ -130,13 +151,23 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	if ask.About.Kind == SweepDue {
 		return s.Reservations.trace(ctx)
 	}
+	if l.Service.Waits {
+		if err := l.idle(ctx, max(settling, l.Service.learnt.longest())); err != nil {
+			return nil, 0, err
+		}
+	}
 	a, err := s.askAbout(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	took = time.Duration(a.op.Return - a.op.Call)
+	l.Service.learnt.took(took)
 	if op := a.Op(); op.Outcome != judge.OK && !ask.About.Overdue {
 		return nil, 0, fmt.Errorf("faultlab: a request to %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
+	}
+	if l.Service.Waits {
+		calls, err := s.Lane.work(ctx, a, s.began.Add(time.Duration(a.op.Call)))
+		return positions(calls), took, err
 	}
 	calls, err := l.settled(ctx, l.A, a.since)
 	return positions(calls), took, err
@@ -176,6 +207,20 @@ func (l *Lane) settled(ctx context.Context, a *Actor, since int64) ([]wire.Call,
 	}
 }
 
+// differing returns the positions that are not in all runs.
+func differing(runs [][]Position) (all []Position) {
+	for _, run := range runs {
+		for _, p := range run {
+			if !slices.Contains(all, p) && slices.ContainsFunc(runs, func(other []Position) bool {
+				return !slices.Contains(other, p)
+			}) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
 // common returns the positions that occur in most runs, in the order of the run that has the most of them, the last of
 // several.
 func common(runs [][]Position) []Position {
@@ -195,4 +240,41 @@ func common(runs [][]Position) []Position {
 		}
 	}
 	return best
+}
+
+// work returns the commands of a lone request, which was sent at began, in their order: all that any replica sends until
+// the order is written and all are quiet. It learns whether other replicas work for it.
+func (l *Lane) work(ctx context.Context, p *Pending, began time.Time) (all []wire.Call, err error) {
+	jobs, end := false, time.Now().Add(workWithin)
+	for from := p.since; ; {
+		if err := cmp.Or(l.answered(ctx), l.quiet(ctx, max(settling, l.Service.learnt.rest()), end)); err != nil {
+			return nil, err
+		}
+		before, reader := wire.LastID(), l.site().URL
+		ledger, err := l.Ledger(ctx)
+		if err != nil {
+			return nil, err
+		}
+		after := wire.LastID()
+		for _, a := range l.actors() {
+			for _, c := range l.own(a, from) {
+				if c.ID <= before || c.ID <= after && a.URL != reader { // else it reads the ledger
+					all, jobs = append(all, c), jobs || a != l.A
+				}
+			}
+		}
+		if from = after; len(ledger.Orders) > 0 || time.Now().After(end) {
+			break
+		}
+		jobs = true
+	}
+	slices.SortFunc(all, func(a, b wire.Call) int { return cmp.Compare(a.ID, b.ID) })
+	x := l.Service.learnt
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.jobs, x.traced = x.jobs || jobs, true
+	for _, c := range all {
+		x.gap, began = max(x.gap, c.Sent.Sub(began)), c.Sent
+	}
+	return all, nil
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig/gear"
+	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while,
@@ -17,6 +19,10 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 	for {
 		select {
 		case <-p.done:
+			if s.Lane.over(ctx, p) {
+				s.Note(a, Blocked, "")
+				return true
+			}
 			return false
 		case <-ctx.Done():
 			return true
@@ -45,16 +51,14 @@ const (
 )
 
 // still returns how long a request may do nothing at all before it counts as waiting inside its process. A foreign
-// service may be slow: it gets several times what its first requests took, within mostStill.
+// service may be slow: it gets several times what its slowest request without any fault took, on any lane, within
+// mostStill.
 func (l *Lane) still() time.Duration {
 	if !l.Service.Waits {
 		return stillAfter
 	}
-	return min(max(stillAfter, 4*l.pace), mostStill)
+	return min(max(stillAfter, 4*l.Service.learnt.longest()), mostStill)
 }
-
-// mostStill bounds still.
-const mostStill = 3 * time.Second
 
 // blocked says whether a call of the actor with a number above since is held by a proxy, or unanswered by the database,
 // the only server whose clients wait for each other's locks. An earlier call is another request's.
@@ -97,8 +101,9 @@ const spins = 3
 
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
 // server before: one and the same call is unanswered for the still time, and the locks have had their TTL to expire. A
-// lock that is polled leaves some call unanswered at any moment, but no call for long.
-func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {
+// lock that is polled leaves some call unanswered at any moment, but no call for long. Where replicas work for a request
+// after its answer, more orders than before must come.
+func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, orders int, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
 	}
@@ -107,6 +112,9 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 	for time.Now().Before(end) {
 		select {
 		case <-p.done:
+			if p.op.Outcome == judge.OK && !s.Lane.sold(ctx, orders, end) {
+				s.Note(a, Blocked, "")
+			}
 			return false
 		case <-ctx.Done():
 			return true
@@ -158,3 +166,44 @@ const (
 	Still        = 5 * time.Second
 	BlockedAfter = yieldAfter
 )
+
+// over waits until the work for a request that was answered is over, on whatever replica, although another request may
+// be held, and says whether it is blocked in a server instead.
+func (l *Lane) over(ctx context.Context, p *Pending) (blocked bool) {
+	rest := l.Service.learnt.rest()
+	if rest == 0 || l.quiet(ctx, rest, time.Now().Add(mostStill)) != nil {
+		return false
+	}
+	return slices.ContainsFunc(l.actors(), func(a *Actor) bool { return a.blocked(p.since) })
+}
+
+// sold waits until there are more orders than before, and returns true, or until end. Where no replica works for a
+// request after its answer, where no command is held that could keep the worker waiting, or nothing is left to sell,
+// there is nothing to wait for.
+func (l *Lane) sold(ctx context.Context, before int, end time.Time) bool {
+	for rest := l.Service.learnt.rest(); rest > 0; {
+		ledger, err := l.Ledger(ctx)
+		if err == nil && (len(ledger.Orders) > before || ledger.Stock[target.ForeignStore] <= 0) {
+			return true
+		}
+		if !slices.ContainsFunc(l.actors(), func(a *Actor) bool { return len(a.Unanswered()) > 0 }) {
+			return l.quiet(ctx, rest, end) == nil
+		}
+		if time.Now().After(end) || wait(ctx, settling) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// orders is how many orders there are, where that tells how far the work for requests is; else 0.
+func (l *Lane) orders(ctx context.Context) int {
+	if l.Service.learnt.rest() == 0 {
+		return 0
+	}
+	ledger, err := l.Ledger(ctx)
+	if err != nil {
+		return 0
+	}
+	return len(ledger.Orders)
+}

@@ -13,17 +13,32 @@ import (
 // Sentences that several reports share.
 var (
 	leftOutText     = text.Of("LEFT OUT, not played: %s\n")
+	keptOutText     = text.Of("While A stood still, everybody else was kept out for (longest)")
 	interruptedText = text.Of("Interrupted: the other cells have not been played to their end.\n")
 )
 
-// writeBlocked lists how long others were kept out while A was stopped.
-func writeBlocked(b *strings.Builder, r *faultlab.Result, lang string) {
-	head := text.Of("\nWhile A stood still, everybody else was kept out for (longest):\n").In(lang)
+// labFact is a name with what there is to say about it.
+type labFact struct {
+	Name  string
+	Texts []string
+}
+
+// keptOut says how long others were kept out while A was stopped.
+func keptOut(r *faultlab.Result) (all []labFact) {
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
-			fmt.Fprintf(b, "%s  %-17s %-5s %v\n", head, c.Mode, c.Store, c.BlockedFor.Round(time.Millisecond))
-			head = ""
+			all = append(all, labFact{strings.TrimSpace(c.Mode + " " + string(c.Store)), []string{c.BlockedFor.String()}})
 		}
+	}
+	return all
+}
+
+// writeBlocked writes keptOut.
+func writeBlocked(b *strings.Builder, r *faultlab.Result, lang string) {
+	head := "\n" + keptOutText.In(lang) + text.Of(":").In(lang) + "\n"
+	for _, x := range keptOut(r) {
+		fmt.Fprintf(b, "%s  %-23s %s\n", head, x.Name, x.Texts[0])
+		head = ""
 	}
 }
 

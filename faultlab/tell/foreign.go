@@ -17,15 +17,14 @@ import (
 
 // foreignWords are the texts of the report on a foreign service, in one language.
 type foreignWords struct {
-	fault, found, tried, breaks, untested, wrong, locks, never string
-	letters                                                    map[byte]string
+	fault, found, tried, breaks, wrong, locks, never string
+	letters                                          map[byte]string
 }
 
 var foreignTexts = text.Table(foreignWords{
 	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first " +
 		"position that showed each letter:\n",
-	untested: "\nNot tried:\n", wrong: "\nSchedules that proved nothing:\n",
-	locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
+	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 	letters: map[byte]string{
 		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
 		'D': "a repeated request was charged twice",
@@ -60,20 +59,15 @@ func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 				where(c.Witnesses[letter]))
 		}
 	}
-	untested, wrong, busy := []string{t.untested}, []string{t.wrong}, 0
+	wrong, busy := []string{t.wrong}, 0
 	for _, c := range r.Cells {
 		busy += c.BusyKeys
-		if c.Found == faultlab.Untested {
-			untested = append(untested, "  ? "+report.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
-		}
 		for _, why := range c.Wrong {
 			wrong = append(wrong, "  "+why+"\n")
 		}
 	}
-	for _, list := range [][]string{untested, wrong} {
-		if len(list) > 1 {
-			b.WriteString(strings.Join(list, ""))
-		}
+	if len(wrong) > 1 {
+		b.WriteString(strings.Join(wrong, ""))
 	}
 	if busy > 0 {
 		b.WriteString("\n" + target.SayBusyKeys.With(busy).In(lang) + "\n")
@@ -94,8 +88,25 @@ func writeForeign(w io.Writer, r *faultlab.Result, lang string) error {
 	}
 	writeBlocked(&b, r, lang)
 	writeCounts(&b, r, lang)
+	for _, said := range notPlayed(r, lang) {
+		b.WriteString("\n" + said)
+	}
+	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// notPlayed has a sentence for everything that was not played on a foreign service.
+func notPlayed(r *faultlab.Result, lang string) (all []string) {
+	for _, g := range r.NotPlayed {
+		var names []string
+		for _, name := range g.Faults {
+			names = append(names, string(name))
+		}
+		what := strings.TrimSpace(strings.Join(names, ", ") + " " + g.What.In(lang))
+		all = append(all, text.Of("Not played: %s: %s.").With(what, g.Why).In(lang))
+	}
+	return all
 }
 
 func byLetter(a, b string) int {

@@ -33,10 +33,10 @@ var sheetText string
 var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"kept": report.Kept}).Parse(sheetText))
 
 // sheetWords has the words that stand in the template.
-type sheetWords struct{ Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string }
+type sheetWords struct{ Outcomes, Mode, Schedules, Explain, Untold, Environment, Again string }
 
 var sheetTexts = text.Table(sheetWords{
-	Outcomes: "Outcomes", Mode: "mode", Blocked: "How long the other replicas were kept out while A was stopped",
+	Outcomes: "Outcomes", Mode: "mode",
 	Schedules: "Schedules that broke something",
 	Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients " +
 		"saw, and where the lab struck.",
@@ -45,17 +45,13 @@ var sheetTexts = text.Table(sheetWords{
 
 type labPage struct {
 	Words                                  sheetWords
+	KeptOut                                string
 	Eyebrow, Title, Tone, Sentence, Counts string
 	Wrong, LeftOut, Letters, Faults        []string
 	Rows                                   []labRow
 	Blocked, Environment                   []labFact
 	Broken                                 []labBroken
 	Commands                               []string
-}
-
-type labFact struct {
-	Name  string
-	Texts []string
 }
 
 type labRow struct {
@@ -104,7 +100,7 @@ func Page(w io.Writer, r *faultlab.Result, o PageOptions) error {
 
 // pageOf collects the data of the page.
 func pageOf(r *faultlab.Result, o PageOptions) labPage {
-	v := labPage{Words: sheetTexts.In(o.Lang), Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
+	v := labPage{Words: sheetTexts.In(o.Lang), KeptOut: keptOutText.In(o.Lang), Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	writeCounts(&counts, r, o.Lang)
@@ -129,10 +125,8 @@ func pageOf(r *faultlab.Result, o PageOptions) labPage {
 		for _, why := range c.Undecided {
 			v.LeftOut = append(v.LeftOut, "? "+name(c)+": "+why)
 		}
-		if c.Found == faultlab.Untested {
-			v.LeftOut = append(v.LeftOut, "? "+string(c.Fault)+": "+c.Untested.In(o.Lang))
-		}
 	}
+	v.LeftOut = append(v.LeftOut, notPlayed(r, o.Lang)...)
 	for _, why := range r.LeftOut {
 		v.LeftOut = append(v.LeftOut, strings.TrimSpace(leftOutText.With(why).In(o.Lang)))
 	}
@@ -145,10 +139,6 @@ func pageOf(r *faultlab.Result, o PageOptions) labPage {
 	v.Faults, v.Rows = pageRows(r, o.Lang)
 	v.Letters = pageLetters(r, o.Lang)
 	for _, c := range r.Cells {
-		if c.Fault == api.Pause && c.BlockedFor > 0 {
-			v.Blocked = append(v.Blocked, labFact{c.Mode + " " + string(c.Store),
-				[]string{c.BlockedFor.Round(time.Millisecond).String()}})
-		}
 		if len(c.Witnesses) > 0 {
 			v.Broken = append(v.Broken, pageBroken(r, c, o.Lang))
 		}
@@ -156,6 +146,7 @@ func pageOf(r *faultlab.Result, o PageOptions) labPage {
 	if len(v.Broken) > 0 && len(v.Broken) <= 2 {
 		v.Broken[0].Open = true
 	}
+	v.Blocked = keptOut(r)
 	v.Environment = pageEnvironment(r, o)
 	if commit, dirty := strings.CutSuffix(o.Version, "+dirty"); commit != "devel" && commit != "" && !dirty {
 		v.Commands = append(v.Commands, "git checkout "+commit, "make build")

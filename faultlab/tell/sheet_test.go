@@ -1,6 +1,7 @@
 package tell
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -139,18 +140,34 @@ func TestUntested(t *testing.T) {
 	r := &faultlab.Result{Serve: &target.Foreign{}, Took: time.Second, Judged: 2, Cells: []faultlab.Cell{
 		{Fault: api.Threads, Found: faultlab.Untested, Untested: text.Plain("CALL buy(?) has an inside")},
 		{Fault: api.Crash, Found: api.Exact},
-		{Fault: api.Pause, Found: api.Exact, BlockedFor: 2 * time.Second},
+		{Mode: "service", Fault: api.Pause, Found: api.Exact, BlockedFor: 2 * time.Second},
+	}, NotPlayed: []faultlab.Gap{
+		{Faults: []api.Hazard{api.Threads}, Why: text.Plain("CALL buy(?) has an inside")},
+		{Faults: []api.Hazard{api.Pause, api.Slow}, What: text.Plain("with two held"), Why: text.Plain("nobody asked")},
 	}}
 	page, said := reported(t, r)
-	for form, has := range map[string]string{"html": html.UnescapeString(page), "text": said} {
-		for _, want := range []string{"CALL buy(?) has an inside", "Nothing that was played broke it: crash, pause.",
-			"kept out", "2s"} {
+	var md strings.Builder
+	data, err := json.Marshal(r)
+	testkit.Must(t, errors.Join(err, Markdown(&md, r, "en")))
+	last := "Not played: threads: CALL buy(?) has an inside."
+	also := "Not played: pause, slow with two held: nobody asked."
+	for form, has := range map[string]string{"html": html.UnescapeString(page), "text": said, "markdown": md.String()} {
+		for _, want := range []string{last, also, "Nothing that was played broke it: crash, pause.",
+			"While A stood still, everybody else was kept out for (longest)", "2s"} {
 			if !strings.Contains(has, want) {
 				t.Errorf("%s has no %q:\n%s", form, want, has)
 			}
 		}
 		if strings.Contains(has, `banner good`) {
 			t.Errorf("%s gives an all-clear:\n%s", form, has)
+		}
+	}
+	if !strings.HasSuffix(said, "\n"+last+"\n"+also+"\n") {
+		t.Errorf("the report does not end with what was not played:\n%s", said)
+	}
+	for _, want := range []string{`"blocked_for_ns":2000000000`, `"faults":["pause","slow"],"what":{"en":"with two held"`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("the JSON has no %q:\n%s", want, data)
 		}
 	}
 }

@@ -35,8 +35,11 @@ type service struct {
 	last  int // see countsInAVariable
 }
 
-// answer is the order that was made or, without one, why there is none.
-type answer struct{ order, why string }
+// answer is the order that was made, or promised, or, without one, why there is none.
+type answer struct {
+	order, why string
+	promised   bool
+}
 
 // storesItsAnswerLate locks the key, looks up its answer, sells, and only then stores the answer.
 func (s *service) storesItsAnswerLate(ctx context.Context, product, key string) (a answer, err error) {
@@ -69,7 +72,7 @@ func (s *service) saysRunningForEver(ctx context.Context, product, key string) (
 	}
 	if !mine {
 		if a.order, err = s.redis.Get(ctx, "key:"+key).Result(); a.order == "running" {
-			a = answer{"", "in progress"}
+			a.why, a.order = "in progress", ""
 		}
 		return a, err
 	}
@@ -85,7 +88,7 @@ func (s *service) saysInProgress(ctx context.Context, product, key string) (a an
 		return a, nil
 	}
 	if mine, err := s.redis.SetNX(ctx, "busy:"+key, "1", s.ttl).Result(); err != nil || !mine {
-		return answer{"", "in progress"}, err
+		return answer{why: "in progress"}, err
 	}
 	defer s.redis.Del(ctx, "busy:"+key)
 	a.order, err = s.sold(ctx, product, "key:"+key)
@@ -95,6 +98,32 @@ func (s *service) saysInProgress(ctx context.Context, product, key string) (a an
 func (s *service) sold(ctx context.Context, product string, key ...string) (string, error) {
 	keys := append([]string{"stock:" + product, "orders:" + product}, key...)
 	return s.redis.Eval(ctx, sell, keys, uuid.NewString()).Text()
+}
+
+// promises an order and puts it into a list, from which a worker of any replica takes it.
+func (s *service) promises(ctx context.Context, product, _ string) (answer, error) {
+	a := answer{order: uuid.NewString(), promised: true}
+	return a, s.redis.RPush(ctx, "jobs", product+" "+a.order).Err()
+}
+
+// works takes jobs for ever and sells: in one script or, for the wrong service, in three steps.
+func (s *service) works(inSteps bool) {
+	ctx := context.Background()
+	for {
+		job, err := s.redis.BLPop(ctx, time.Second, "jobs").Result()
+		if err != nil {
+			continue
+		}
+		time.Sleep(s.poll)
+		product, order, _ := strings.Cut(job[1], " ")
+		stock, orders := "stock:"+product, "orders:"+product
+		if !inSteps {
+			s.redis.Eval(ctx, sell, []string{stock, orders}, order)
+		} else if left, err := s.redis.Get(ctx, stock).Int(); err == nil && left > 0 {
+			s.redis.Set(ctx, stock, left-1, 0)
+			s.redis.RPush(ctx, orders, order)
+		}
+	}
 }
 
 // pollsALockInATable reads and writes the count under a lock that is a row with a TTL.
@@ -177,7 +206,11 @@ func main() {
 		"stores its answer late": s.storesItsAnswerLate, "says running for ever": s.saysRunningForEver,
 		"says in progress": s.saysInProgress, "polls a lock in a table": s.pollsALockInATable,
 		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
+		"works in one step": s.promises, "works in three steps": s.promises,
 	}[kind]
+	if at := os.Getenv("REPLICA"); strings.HasPrefix(kind, "works") && (at == "" || at == "B") {
+		go s.works(kind == "works in three steps")
+	}
 	http.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("POST /buy/{product}", func(w http.ResponseWriter, r *http.Request) {
 		a, err := buy(r.Context(), r.PathValue("product"), r.Header.Get("Idempotency-Key"))
@@ -187,6 +220,9 @@ func main() {
 		case a.order == "":
 			http.Error(w, cmp.Or(a.why, "sold out"), http.StatusConflict)
 		default:
+			if a.promised {
+				w.WriteHeader(http.StatusAccepted)
+			}
 			_, _ = fmt.Fprintf(w, `{"order_id":%q}`, a.order)
 		}
 	})
