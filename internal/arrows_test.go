@@ -121,7 +121,8 @@ var arrows = map[string][]string{
 	// several processes, and writeups has listings from other people's write-ups.
 	"deploy":                 {"internal/handler"},
 	"examples/gorm":          {},
-	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
+	"examples/payment":       {"internal/replica"},
+	"examples/plain":         {"internal/lock", "internal/lock/textbook", "internal/store"},
 	"internal":               {"docs"},
 	"internal/stock/newmode": {"internal/stock"},
 	"internal/writeups":      {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
