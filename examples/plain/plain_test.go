@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // tables are the statements in the comments of the files.
-var tables = regexp.MustCompile(`(?m)^//\tCREATE TABLE (\w+) .*;$`)
+var tables = regexp.MustCompile(`(?ms)^//\tCREATE TABLE .*?;$`)
 
 // shop is a database with the tables that a file's comment has, and one product.
 func shop(t *testing.T, file string, units int) *sql.DB {
@@ -40,7 +40,7 @@ func shop(t *testing.T, file string, units int) *sql.DB {
 	source, err := os.ReadFile(file)
 	testkit.Must(t, err)
 	for _, m := range tables.FindAllString(string(source), -1) {
-		_, err := db.ExecContext(t.Context(), m[len("//\t"):])
+		_, err := db.ExecContext(t.Context(), strings.ReplaceAll(m, "//\t", ""))
 		testkit.Must(t, err)
 	}
 	insert := "INSERT INTO stock (product, units) VALUES (101, ?)"
