@@ -122,7 +122,7 @@ var arrows = map[string][]string{
 	"deploy":                 {"internal/handler"},
 	"examples/gorm":          {},
 	"examples/payment":       {"internal/replica"},
-	"examples/plain":         {"internal/lock", "internal/lock/textbook", "internal/store"},
+	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
 	"internal":               {"docs"},
 	"internal/stock/newmode": {"internal/stock"},
 	"internal/writeups":      {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},

@@ -1,11 +1,6 @@
 package plain
 
-import (
-	"context"
-	"errors"
-	"math/rand/v2"
-	"time"
-)
+import "errors"
 
 // These are answers too. After ErrNoReservation and ErrLimit nothing was taken.
 var (
@@ -58,20 +53,4 @@ func returned(restock bool) string {
 		return "stock"
 	}
 	return "gone"
-}
-
-// SweepEvery sweeps until ctx ends, on average once per period, and tells of errors. Run it in each process: the sweeps
-// exclude each other, and while one process is down the others go on.
-func SweepEvery(ctx context.Context, period time.Duration, sweep func(context.Context) (int, error),
-	failed func(error)) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(period/2 + rand.N(period)):
-		}
-		if _, err := sweep(ctx); err != nil && ctx.Err() == nil {
-			failed(err)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -47,33 +48,24 @@ func (s ReserveSQL) Hold(ctx context.Context, r Reservation, d time.Duration) (m
 	r.ID, r.State = rand.Text(), "held" // whoever knows an id may act on it
 	err = inTx(ctx, s.DB, func(tx *sql.Tx) error {
 		l := locked{Reservation: r, ctx: ctx, tx: tx}
-		err := tx.QueryRowContext(ctx, "SELECT rehold, "+clock+" FROM stock WHERE product = ?", r.Product).Scan(&l.Rehold,
-			&l.now)
-		if errors.Is(err, sql.ErrNoRows) {
+		l.row([]any{&l.Rehold, &l.now}, "SELECT rehold, "+clock+" FROM stock WHERE product = ?", r.Product)
+		if errors.Is(l.err, sql.ErrNoRows) {
 			return ErrSoldOut
 		}
-		if err != nil {
-			return err
-		}
 		l.ExpiresMicros = l.now + d.Microseconds()
-		err = l.exec("INSERT INTO reservation (id, request, product, quantity, buyer, state, expires_us, rehold)"+
-			" VALUES (?, NULLIF(?, ''), ?, ?, ?, ?, ?, ?)", l.ID, r.Request, r.Product, r.Quantity, r.Buyer, l.State,
+		l.exec("INSERT INTO reservation (id, request, product, quantity, buyer, state, expires_us, rehold)"+
+			" VALUES (?, NULLIF(?, ''), ?, ?, ?, 'held', ?, ?)", l.ID, r.Request, r.Product, r.Quantity, r.Buyer,
 			l.ExpiresMicros, l.Rehold)
-		if says(err, 1062) { // duplicate key: this request has made one
-			if err = l.read("request = ?", r.Request); err == nil {
-				err = l.repeats(r)
-			}
+		if says(l.err, 1062) { // duplicate key: this request has made one
+			l.err = nil
+			l.read("request = ?", r.Request)
 			made = l.Reservation
-			return err
+			return cmp.Or(l.err, l.repeats(r))
 		}
-		if err == nil {
-			err = l.note("")
-		}
-		if err == nil {
-			err = l.take()
-		}
+		l.note("")
+		l.take()
 		made = l.Reservation
-		return err
+		return l.err
 	})
 	return made, err
 }
@@ -85,85 +77,74 @@ func (s ReserveSQL) Confirm(ctx context.Context, id, payment string) (r Reservat
 	if payment == "" || len(payment) > 64 {
 		return r, false, ErrKey
 	}
-	r, err = s.change(ctx, id, func(l *locked) error {
+	r, err = s.change(ctx, id, func(l *locked) {
 		refund = l.State != "held"
-		err := l.exec("INSERT INTO payment (id, reservation, ordered, at_us) VALUES (?, ?, ?, ?)", payment, l.ID, !refund,
-			l.now)
-		if says(err, 1062) {
+		l.exec("INSERT INTO payment (id, reservation, ordered, at_us) VALUES (?, ?, ?, ?)", payment, l.ID, !refund, l.now)
+		switch {
+		case says(l.err, 1062): // it has had its answer
 			var of string
 			var ordered bool
-			err = l.tx.QueryRowContext(ctx, "SELECT reservation, ordered FROM payment WHERE id = ?", payment).Scan(&of,
-				&ordered)
-			if refund = !ordered; err == nil && of != l.ID {
-				refund, err = false, ErrOtherSale
+			l.err = nil
+			l.row([]any{&of, &ordered}, "SELECT reservation, ordered FROM payment WHERE id = ?", payment)
+			if refund = !ordered; l.err == nil && of != l.ID {
+				l.err = ErrOtherSale
 			}
-			return err
+			return
+		case l.State == "expired" && l.Rehold:
+			refund = !l.takeAgain(payment)
 		}
-		if err == nil && l.State == "expired" && l.Rehold {
-			refund, err = l.takeAgain(payment)
+		if !refund {
+			l.exec("INSERT INTO orders (id, product, quantity, payment) VALUES (?, ?, ?, ?)", l.ID, l.Product, l.Quantity,
+				payment)
+			l.move("confirmed")
 		}
-		if err != nil || refund {
-			return err
-		}
-		err = l.exec("INSERT INTO orders (id, product, quantity, payment) VALUES (?, ?, ?, ?)", l.ID, l.Product, l.Quantity,
-			payment)
-		if err != nil {
-			return err
-		}
-		return l.move("confirmed")
 	})
 	return r, refund && (err == nil || errors.Is(err, ErrNoReservation)), err
 }
 
 // Cancel ends a reservation, if it is held; its State says what it is now. A late payment does not revive it.
 func (s ReserveSQL) Cancel(ctx context.Context, id string) (Reservation, error) {
-	return s.change(ctx, id, func(l *locked) error {
+	return s.change(ctx, id, func(l *locked) {
 		switch {
 		case l.State == "expired" && l.Rehold:
-			l.Rehold = false
-			return l.exec("UPDATE reservation SET rehold = FALSE WHERE id = ?", id)
+			l.exec("UPDATE reservation SET rehold = FALSE WHERE id = ?", id)
 		case l.State == "held":
-			return l.end("cancelled")
+			l.end("cancelled")
 		}
-		return nil
 	})
 }
 
 // Extend moves the deadline to d from now, once, and never to an earlier time. State says whether it is held at all.
 func (s ReserveSQL) Extend(ctx context.Context, id string, d time.Duration) (Reservation, error) {
-	return s.change(ctx, id, func(l *locked) error {
-		if l.State != "held" || l.ExtendedMicros > 0 {
-			return nil
+	return s.change(ctx, id, func(l *locked) {
+		if l.State == "held" && l.ExtendedMicros == 0 {
+			l.ExpiresMicros, l.ExtendedMicros = max(l.ExpiresMicros, l.now+d.Microseconds()), l.now
+			l.move("held")
 		}
-		l.ExpiresMicros, l.ExtendedMicros = max(l.ExpiresMicros, l.now+d.Microseconds()), l.now
-		return l.move("held")
 	})
 }
 
 // Read reads a reservation. One that is overdue is ended first, so that what was told stays true.
 func (s ReserveSQL) Read(ctx context.Context, id string) (Reservation, error) {
-	return s.change(ctx, id, func(*locked) error { return nil })
+	return s.change(ctx, id, func(*locked) {})
 }
 
 // Return takes an order back, once: its units go to the stock, or are written off. The buyer may buy as many again.
 func (s ReserveSQL) Return(ctx context.Context, id string, restock bool) (Reservation, error) {
-	return s.change(ctx, id, func(l *locked) error {
-		if l.State != "confirmed" {
-			return ErrNoOrder
+	return s.change(ctx, id, func(l *locked) {
+		switch {
+		case l.State != "confirmed":
+			l.err = ErrNoOrder
+		case l.Returned == "": // otherwise the first answer stands
+			l.Returned = returned(restock)
+			l.exec("UPDATE reservation SET returned = ? WHERE id = ?", l.Returned, id)
+			l.give(restock)
 		}
-		if l.Returned != "" { // the first answer stands
-			return nil
-		}
-		l.Returned = returned(restock)
-		if err := l.exec("UPDATE reservation SET returned = ? WHERE id = ?", l.Returned, id); err != nil {
-			return err
-		}
-		return l.give(restock)
 	})
 }
 
 // Sweep ends what is overdue, each reservation in a transaction of its own, so that a bad row holds up no other. It
-// returns how many were overdue.
+// returns how many were overdue. Run it once a second in each process: sweeps exclude each other.
 func (s ReserveSQL) Sweep(ctx context.Context) (n int, err error) {
 	rows, err := s.DB.QueryContext(ctx, "SELECT id FROM reservation WHERE state = 'held' AND expires_us <= "+clock)
 	if err != nil {
@@ -171,10 +152,8 @@ func (s ReserveSQL) Sweep(ctx context.Context) (n int, err error) {
 	}
 	defer func() { _ = rows.Close() }()
 	var overdue []string
-	for rows.Next() {
-		var id string
+	for id := ""; rows.Next(); overdue = append(overdue, id) {
 		err = errors.Join(err, rows.Scan(&id))
-		overdue = append(overdue, id)
 	}
 	err = errors.Join(err, rows.Err())
 	for _, id := range overdue {
@@ -187,24 +166,21 @@ func (s ReserveSQL) Sweep(ctx context.Context) (n int, err error) {
 
 // change runs body with a reservation that it has locked. If there is none, its ID and State are empty, what body does
 // is done, and the answer is ErrNoReservation.
-func (s ReserveSQL) change(ctx context.Context, id string, body func(*locked) error) (r Reservation, err error) {
+func (s ReserveSQL) change(ctx context.Context, id string, body func(*locked)) (r Reservation, err error) {
 	err = inTx(ctx, s.DB, func(tx *sql.Tx) error {
 		l := locked{ctx: ctx, tx: tx}
-		err := l.read("id = ? FOR UPDATE", id)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
+		if l.read("id = ? FOR UPDATE", id); errors.Is(l.err, sql.ErrNoRows) {
+			l.err = nil
 		}
-		if err == nil {
-			err = tx.QueryRowContext(ctx, "SELECT "+clock).Scan(&l.now)
+		l.row([]any{&l.now}, "SELECT "+clock)
+		if l.State == "held" && l.now >= l.ExpiresMicros {
+			l.end("expired")
 		}
-		if err == nil && l.State == "held" && l.now >= l.ExpiresMicros {
-			err = l.end("expired")
-		}
-		if err == nil {
-			err = body(&l)
+		if l.err == nil {
+			body(&l)
 		}
 		r = l.Reservation
-		return err
+		return l.err
 	})
 	if err == nil && r.ID == "" {
 		err = ErrNoReservation
@@ -212,90 +188,88 @@ func (s ReserveSQL) change(ctx context.Context, id string, body func(*locked) er
 	return r, err
 }
 
-// locked is a reservation in a transaction that has locked it.
+// locked is a reservation in a transaction that has locked it. After its first error it sends nothing more.
 type locked struct {
 	Reservation
 	ctx context.Context
 	tx  *sql.Tx
 	now int64 // by the database's clock, after the lock
+	err error
 }
 
-func (l *locked) exec(query string, args ...any) error {
-	_, err := l.tx.ExecContext(l.ctx, query, args...)
-	return err
+func (l *locked) exec(query string, args ...any) {
+	if l.err == nil {
+		_, l.err = l.tx.ExecContext(l.ctx, query, args...)
+	}
 }
 
-func (l *locked) read(where string, arg any) error {
-	return l.tx.QueryRowContext(l.ctx, "SELECT id, COALESCE(request, ''), product, quantity, buyer, state, expires_us,"+
-		" extended_us, rehold, returned FROM reservation WHERE "+where, arg).Scan(&l.ID, &l.Request, &l.Product, &l.Quantity,
-		&l.Buyer, &l.State, &l.ExpiresMicros, &l.ExtendedMicros, &l.Rehold, &l.Returned)
+// row reads the one row.
+func (l *locked) row(into []any, query string, args ...any) {
+	if l.err == nil {
+		l.err = l.tx.QueryRowContext(l.ctx, query, args...).Scan(into...)
+	}
+}
+
+func (l *locked) read(where string, arg any) {
+	l.row([]any{&l.ID, &l.Request, &l.Product, &l.Quantity, &l.Buyer, &l.State, &l.ExpiresMicros, &l.ExtendedMicros,
+		&l.Rehold, &l.Returned}, "SELECT id, COALESCE(request, ''), product, quantity, buyer, state, expires_us,"+
+		" extended_us, rehold, returned FROM reservation WHERE "+where, arg)
 }
 
 // move changes the state, and writes down what it was.
-func (l *locked) move(to string) error {
+func (l *locked) move(to string) {
 	was := l.State
 	l.State = to
-	err := l.exec("UPDATE reservation SET state = ?, expires_us = ?, extended_us = ? WHERE id = ?", to, l.ExpiresMicros,
+	l.exec("UPDATE reservation SET state = ?, expires_us = ?, extended_us = ? WHERE id = ?", to, l.ExpiresMicros,
 		l.ExtendedMicros, l.ID)
-	if err != nil {
-		return err
-	}
-	return l.note(was)
+	l.note(was)
 }
 
-func (l *locked) note(was string) error {
-	return l.exec("INSERT INTO history (reservation, was, became, expires_us, at_us) VALUES (?, ?, ?, ?, ?)", l.ID, was,
-		l.State, l.ExpiresMicros, l.now)
+func (l *locked) note(was string) {
+	l.exec("INSERT INTO history (reservation, was, became, expires_us, at_us) VALUES (?, ?, ?, ?, ?)", l.ID, was, l.State,
+		l.ExpiresMicros, l.now)
 }
 
-func (l *locked) end(state string) error {
-	if err := l.move(state); err != nil {
-		return err
-	}
-	return l.give(true)
+func (l *locked) end(state string) {
+	l.move(state)
+	l.give(true)
 }
 
 // take takes the units from the limit of the buyer, and then from the stock, for whose row others wait.
-func (l *locked) take() error {
+func (l *locked) take() {
 	if l.Buyer != "" {
 		var limit, have int64
 		// INSERT IGNORE would take a shared lock, and a double click would deadlock
-		err := l.exec("INSERT INTO bought (product, buyer, units) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE units = units + ?",
+		l.exec("INSERT INTO bought (product, buyer, units) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE units = units + ?",
 			l.Product, l.Buyer, l.Quantity, l.Quantity)
-		if err == nil {
-			err = l.tx.QueryRowContext(l.ctx, "SELECT per_buyer, (SELECT units FROM bought WHERE product = ? AND buyer = ?)"+
-				" FROM stock WHERE product = ?", l.Product, l.Buyer, l.Product).Scan(&limit, &have)
-		}
-		if err != nil {
-			return err
-		}
-		if limit > 0 && have > limit {
-			return ErrLimit
+		l.row([]any{&limit, &have}, "SELECT per_buyer, (SELECT units FROM bought WHERE product = ? AND buyer = ?)"+
+			" FROM stock WHERE product = ?", l.Product, l.Buyer, l.Product)
+		if l.err == nil && limit > 0 && have > limit {
+			l.err = ErrLimit
 		}
 	}
-	return take(l.ctx, l.tx, l.Product, l.Quantity)
+	if l.err == nil {
+		l.err = take(l.ctx, l.tx, l.Product, l.Quantity)
+	}
 }
 
-// takeAgain takes the units of an expired reservation for a late payment; refund says that it cannot.
-func (l *locked) takeAgain(payment string) (refund bool, err error) {
-	if err = l.exec("SAVEPOINT expired"); err != nil {
-		return true, err
+// takeAgain takes the units of an expired reservation for a late payment, if it can.
+func (l *locked) takeAgain(payment string) bool {
+	l.exec("SAVEPOINT expired")
+	l.take()
+	if errors.Is(l.err, ErrSoldOut) || errors.Is(l.err, ErrLimit) {
+		l.err = nil
+		l.exec("ROLLBACK TO SAVEPOINT expired")
+		return false
 	}
-	err = l.take()
-	if errors.Is(err, ErrSoldOut) || errors.Is(err, ErrLimit) {
-		return true, l.exec("ROLLBACK TO SAVEPOINT expired")
-	}
-	if err != nil {
-		return true, err
-	}
-	return false, l.exec("UPDATE payment SET ordered = TRUE WHERE id = ?", payment)
+	l.exec("UPDATE payment SET ordered = TRUE WHERE id = ?", payment)
+	return true
 }
 
 // give gives the units back to the limit of the buyer, and to the stock.
-func (l *locked) give(restock bool) error {
-	err := l.exec("UPDATE bought SET units = units - ? WHERE product = ? AND buyer = ?", l.Quantity, l.Product, l.Buyer)
-	if err == nil && restock {
-		err = l.exec("UPDATE stock SET units = units + ? WHERE product = ?", l.Quantity, l.Product)
+func (l *locked) give(restock bool) {
+	l.exec("UPDATE bought SET units = units - ? WHERE product = ? AND buyer = ?", l.Quantity, l.Product, l.Buyer)
+	if restock {
+		l.exec("UPDATE stock SET units = units + ? WHERE product = ?", l.Quantity, l.Product)
 	}
-	return err
 }
