@@ -20,14 +20,13 @@ import (
 type Provider struct {
 	Webhook, Secret string // the address of the webhook, and what events are signed with
 
-	mu    sync.Mutex
-	money map[string]string // by payment: "kept" or "back"
+	money sync.Map // by payment: "kept" or "back"
 }
 
 // Send sends an event of a session, and again until it is answered 200; after five other answers it gives up.
 func (p *Provider) Send(ctx context.Context, event string, s Session) (err error) {
-	if s.Status == "paid" && p.Money(s.Payment) == "" {
-		p.set(s.Payment, "kept")
+	if s.Status == "paid" {
+		p.money.LoadOrStore(s.Payment, "kept")
 	}
 	e := Event{Type: event}
 	e.Data.Session = s
@@ -79,22 +78,13 @@ func (p *Provider) post(ctx context.Context, body []byte, at time.Time) (status 
 
 // Refund gives a payment back, once: as with an idempotency key.
 func (p *Provider) Refund(_ context.Context, payment string) error {
-	p.set(payment, "back")
+	p.money.Store(payment, "back")
 	return nil
 }
 
 // Money says where the money of a payment is: "kept" by the shop, or "back" at its buyer; "" = it was not paid.
 func (p *Provider) Money(payment string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.money[payment]
-}
-
-func (p *Provider) set(payment, where string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.money == nil {
-		p.money = map[string]string{}
-	}
-	p.money[payment] = where
+	where, _ := p.money.Load(payment)
+	word, _ := where.(string)
+	return word
 }

@@ -16,6 +16,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,6 @@ type Webhook struct {
 	Secret string // that the provider signs with
 	// Refund gives a payment back. The same payment may come again, so give the provider an idempotency key made of it.
 	Refund func(ctx context.Context, payment string) error
-	Client *http.Client // nil = http.DefaultClient
 }
 
 // The events. If the buyer pays by a bank transfer, say, a session is completed before the money has come: then one of
@@ -129,7 +129,7 @@ func (h *Webhook) post(ctx context.Context, reservation, verb, key string) (said
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	res, err := cmp.Or(h.Client, http.DefaultClient).Do(req)
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return said, err
 	}
@@ -158,12 +158,8 @@ func (h *Webhook) signed(header string, body []byte) bool {
 	if err != nil || time.Since(time.Unix(sent, 0)).Abs() > 5*time.Minute {
 		return false
 	}
-	for _, sum := range sums {
-		if hmac.Equal(sum, sign(h.Secret, at, body)) {
-			return true
-		}
-	}
-	return false
+	want := sign(h.Secret, at, body)
+	return slices.ContainsFunc(sums, func(sum []byte) bool { return hmac.Equal(sum, want) })
 }
 
 func sign(secret, at string, body []byte) []byte {
