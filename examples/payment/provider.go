@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -47,7 +48,7 @@ func (p *Provider) Send(ctx context.Context, event string, s Session) (err error
 
 // Storm sends each event of a session twice, all at once, in any order.
 func (p *Provider) Storm(ctx context.Context, s Session, events ...string) (err error) {
-	all := append(events, events...)
+	all := slices.Concat(events, events)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	sent := make(chan error)
 	for _, event := range all {

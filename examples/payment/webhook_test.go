@@ -34,11 +34,11 @@ type street struct {
 	lose atomic.Int32 // so many requests to the shop, or its answers by turns, are lost from now on
 }
 
-// open opens a street whose shop keeps its reservations in a store, on real servers if they are wanted.
-func open(t *testing.T, store api.Store, real bool) *street {
+// open opens a street whose shop keeps its reservations in a store, on real servers or embedded ones.
+func open(t *testing.T, store api.Store, servers bool) *street {
 	t.Helper()
 	redis, sql := testenv.Miniredis, testenv.SQLite
-	if real {
+	if servers {
 		redis, sql = testenv.Redis, testenv.MySQL
 	}
 	server := redis(t)

@@ -211,7 +211,8 @@ func (s ReserveRedis) Sweep(ctx context.Context, product int64) (n int, err erro
 			return n, errors.Join(err, failed)
 		}
 		some, _ := strconv.Atoi(said[0])
-		if n += some; said[1] != "" {
+		n += some
+		if said[1] != "" {
 			err = errors.Join(err, fmt.Errorf("reservations %s cannot be read", said[1]))
 		}
 		if some < 100 {

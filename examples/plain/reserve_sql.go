@@ -86,7 +86,8 @@ func (s ReserveSQL) Confirm(ctx context.Context, id, payment string) (r Reservat
 			var ordered bool
 			l.err = nil
 			l.row([]any{&of, &ordered}, "SELECT reservation, ordered FROM payment WHERE id = ?", payment)
-			if refund = !ordered; l.err == nil && of != l.ID {
+			refund = !ordered
+			if l.err == nil && of != l.ID {
 				l.err = ErrOtherSale
 			}
 			return
@@ -169,7 +170,8 @@ func (s ReserveSQL) Sweep(ctx context.Context) (n int, err error) {
 func (s ReserveSQL) change(ctx context.Context, id string, body func(*locked)) (r Reservation, err error) {
 	err = inTx(ctx, s.DB, func(tx *sql.Tx) error {
 		l := locked{ctx: ctx, tx: tx}
-		if l.read("id = ? FOR UPDATE", id); errors.Is(l.err, sql.ErrNoRows) {
+		l.read("id = ? FOR UPDATE", id)
+		if errors.Is(l.err, sql.ErrNoRows) {
 			l.err = nil
 		}
 		l.row([]any{&l.now}, "SELECT "+clock)

@@ -75,7 +75,8 @@ func (l *life) Ask(ctx context.Context, a target.Ask) (said reservationtest.Answ
 		r.State = target.StateHeld // the contract tells what was, a copy what is
 	case judge.Confirm:
 		r, refund, err = l.Confirm(ctx, id, a.Key)
-		if _, known = l.known.LoadOrStore("payment "+a.Key, true); !refund {
+		_, known = l.known.LoadOrStore("payment "+a.Key, true)
+		if !refund {
 			said.OrderID = r.ID
 		}
 	case judge.Cancel:
@@ -116,7 +117,8 @@ func (l *life) Book(ctx context.Context, product int64) (*api.Reservations, erro
 		var buyer string
 		var units int64
 		_, failed := fmt.Sscan(text, &buyer, &units)
-		if err = errors.Join(err, failed); began.limit > 0 && units > 0 { // a copy counts in any case
+		err = errors.Join(err, failed)
+		if began.limit > 0 && units > 0 { // a copy counts in any case
 			book.BuyerUnits[buyer] = units
 		}
 	}
@@ -162,7 +164,8 @@ func (b books) row(text string) (row api.ReservationRow, err error) {
 	}
 	for _, text := range b.orders {
 		o := api.ReservationOrder{Buyer: r.Buyer, Returned: r.Returned != "", Restocked: r.Returned == "stock"}
-		if scan(text, &o.OrderID, &o.Quantity, &o.Payment); o.OrderID == r.ID {
+		scan(text, &o.OrderID, &o.Quantity, &o.Payment)
+		if o.OrderID == r.ID {
 			row.Orders = append(row.Orders, o)
 		}
 	}
@@ -191,10 +194,15 @@ func inSQL(t *testing.T) *life {
 				" WHERE product = ?", product).Scan(&b.stock, &b.now)
 			column := func(query string, args ...any) (all []string) {
 				rows, failed := db.QueryContext(ctx, query, args...)
-				for err = errors.Join(err, failed); failed == nil && rows.Next(); {
-					var text string
-					err, all = errors.Join(err, rows.Scan(&text)), append(all, text)
+				if failed != nil {
+					err = errors.Join(err, failed)
+					return nil
 				}
+				defer func() { _ = rows.Close() }()
+				for text := ""; rows.Next(); all = append(all, text) {
+					err = errors.Join(err, rows.Scan(&text))
+				}
+				err = errors.Join(err, rows.Err())
 				return all
 			}
 			b.reservations = column(`SELECT CONCAT('{"id":"', id, '","quantity":"', quantity, '","buyer":"', buyer, '","state":"',
