@@ -43,10 +43,12 @@ const (
 
 // Session is a checkout, made for one reservation.
 type Session struct {
-	ID          string `json:"id"`
-	Reservation string `json:"client_reference_id"`
-	Payment     string `json:"payment_intent"` // "" = nothing was to be paid
-	Status      string `json:"payment_status"` // "unpaid", "paid" or "no_payment_required"
+	ID       string `json:"id"`
+	Payment  string `json:"payment_intent"` // "" = nothing was to be paid
+	Status   string `json:"payment_status"` // "unpaid", "paid" or "no_payment_required"
+	Metadata struct {
+		Reservation string `json:"reservation_id"`
+	} `json:"metadata"` // what the shop said when it made the session
 }
 
 // Event is what the provider sends.
@@ -74,7 +76,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Webhook) handle(ctx context.Context, event string, s Session) error {
 	switch {
-	case s.Reservation == "": // somebody else's: an account may have several shops
+	case s.Metadata.Reservation == "": // somebody else's: an account may have several shops
 		return nil
 	case event == completed && s.Status != "unpaid", event == asyncSucceeded:
 		return h.paid(ctx, s)
@@ -87,7 +89,7 @@ func (h *Webhook) handle(ctx context.Context, event string, s Session) error {
 // paid makes an order of the reservation, or gives the money back. Nothing but the answer decides that: without one, or
 // with that of a proxy, it is unknown, and the same confirm must be sent again.
 func (h *Webhook) paid(ctx context.Context, s Session) error {
-	said, err := h.post(ctx, s.Reservation, "confirm", cmp.Or(s.Payment, s.ID))
+	said, err := h.post(ctx, s.Metadata.Reservation, "confirm", cmp.Or(s.Payment, s.ID))
 	switch {
 	case err != nil:
 		return err
@@ -103,9 +105,9 @@ func (h *Webhook) paid(ctx context.Context, s Session) error {
 
 // over gives the units back, unless they are an order's by now.
 func (h *Webhook) over(ctx context.Context, s Session) error {
-	said, err := h.post(ctx, s.Reservation, "cancel", "")
+	said, err := h.post(ctx, s.Metadata.Reservation, "cancel", "")
 	if err == nil && said.State == "" && said.Code != "unknown_reservation" {
-		err = fmt.Errorf("reservation %s: nothing is decided yet", s.Reservation)
+		err = fmt.Errorf("reservation %s: nothing is decided yet", s.Metadata.Reservation)
 	}
 	return err
 }

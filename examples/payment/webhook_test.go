@@ -85,8 +85,9 @@ func (s *street) hold(buyer string, d time.Duration) (made Session, ok bool) {
 	if said.Code != "" && said.Code != api.SoldOut {
 		s.Errorf("a hold was answered %s", said.Code)
 	}
-	return Session{ID: "cs_" + buyer, Payment: "pi_" + buyer, Status: "unpaid", Reservation: said.ReservationID},
-		said.Code == ""
+	made = Session{ID: "cs_" + buyer, Payment: "pi_" + buyer, Status: "unpaid"}
+	made.Metadata.Reservation = said.ReservationID
+	return made, said.Code == ""
 }
 
 // read reads what became of a reservation; "" = it is not there.
@@ -142,11 +143,11 @@ func TestEvents(t *testing.T) {
 			if !ok {
 				t.Fatal("nothing is held")
 			}
-			id := made.Reservation
+			id := made.Metadata.Reservation
 			for event := range strings.FieldsSeq(row.events) {
 				s.tell(&made, event)
 			}
-			testkit.Is(t, s.read(cmp.Or(made.Reservation, id)), row.state, "%s: state", name)
+			testkit.Is(t, s.read(cmp.Or(made.Metadata.Reservation, id)), row.state, "%s: state", name)
 			testkit.Is(t, s.Money(made.Payment), row.money, "%s: money", name)
 		}
 		s.settled()
@@ -159,11 +160,11 @@ func (s *street) tell(made *Session, word string) {
 	told := *made
 	switch word {
 	case "late":
-		testkit.Until(s.TB, "the deadline", func() bool { return s.read(made.Reservation) == "expired" })
+		testkit.Until(s.TB, "the deadline", func() bool { return s.read(made.Metadata.Reservation) == "expired" })
 	case "unknown":
-		made.Reservation = string(s.store) + "-101-none"
+		made.Metadata.Reservation = string(s.store) + "-101-none"
 	case "foreign":
-		made.Reservation = ""
+		made.Metadata.Reservation = ""
 	case "free":
 		made.Payment, made.Status = "", "no_payment_required"
 	case "lost":
@@ -245,7 +246,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("sent %s: %d, %v, want 400", name, status, err)
 		}
 	}
-	testkit.Is(t, s.read(made.Reservation), "held", "state")
+	testkit.Is(t, s.read(made.Metadata.Reservation), "held", "state")
 	s.lose.Store(100)
 	if err := s.Send(t.Context(), completed, made); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("without the answers of the shop: %v, want that it was answered 503", err)
