@@ -56,7 +56,7 @@ func TestBlocks(t *testing.T) {
 	}
 	for _, m := range stock.Modes() {
 		code, err := os.ReadFile(filepath.Join(root, "examples", "plain", strings.ReplaceAll(m.Name, "-", "_")+".go"))
-		if err != nil {
+		if err != nil || m.Reserves { // a page leads to a file that is too long to be shown
 			continue
 		}
 		for lang, said := range map[string]string{

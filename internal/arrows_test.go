@@ -122,6 +122,7 @@ var arrows = map[string][]string{
 	"deploy":                 {"internal/handler"},
 	"examples/front":         {},
 	"examples/gorm":          {},
+	"examples/payment":       {"internal/replica"},
 	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
 	"examples/thirty":        {},
 	"internal":               {"docs"},

@@ -2,10 +2,13 @@
 // schema and its traps. They need Go 1.26, database/sql and the MySQL driver, go-redis, or the client of etcd, and
 // nothing of lastitem. For MySQL and MariaDB with InnoDB.
 //
-// A copy keeps what its mode promises about the stock, and less of its contract: one product at a time, no limit per
-// buyer, no stored answers. Only Idempotent and Lua know a request that is repeated; the others sell to it again. The
-// modes that hold units until the buyer pays are not here: each is a sweep and three ends that exclude each other, more
-// than a file.
+// A copy keeps what its mode promises about the stock, and less of its contract: one product at a time, no stored
+// answers, and no limit per buyer where nothing is held. Only Idempotent, Lua and the two that hold know a request that
+// is repeated; the others sell to it again.
+//
+// ReserveSQL and ReserveRedis hold units until the buyer pays. They are longer: a hold is a sweep and three ends that
+// exclude each other. reservation.go has what they share. They do not sell without a hold, and know no runs: setting the
+// stock anew leaves what is held as it is.
 package plain
 
 import (
@@ -21,7 +24,7 @@ var (
 	ErrSoldOut   = errors.New("sold out")
 	ErrContended = errors.New("others wrote first, several times")
 	ErrOtherSale = errors.New("the key belongs to another sale")
-	ErrKey       = errors.New("a key has 1 to 64 bytes")
+	ErrKey       = errors.New("a key is empty, or longer than 64 bytes")
 	// ErrQuantity is the trap of every statement here: units >= -20 holds, and units - -20 adds twenty.
 	ErrQuantity = errors.New("quantity below one")
 )

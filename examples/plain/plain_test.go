@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // tables are the statements in the comments of the files.
-var tables = regexp.MustCompile(`(?m)^//\tCREATE TABLE (\w+) .*;$`)
+var tables = regexp.MustCompile(`(?ms)^//\tCREATE TABLE .*?;$`)
 
 // shop is a database with the tables that a file's comment has, and one product.
 func shop(t *testing.T, file string, units int) *sql.DB {
@@ -40,7 +40,7 @@ func shop(t *testing.T, file string, units int) *sql.DB {
 	source, err := os.ReadFile(file)
 	testkit.Must(t, err)
 	for _, m := range tables.FindAllString(string(source), -1) {
-		_, err := db.ExecContext(t.Context(), m[len("//\t"):])
+		_, err := db.ExecContext(t.Context(), strings.ReplaceAll(m, "//\t", ""))
 		testkit.Must(t, err)
 	}
 	insert := "INSERT INTO stock (product, units) VALUES (101, ?)"
@@ -304,12 +304,17 @@ func TestRefusedBeforeTheServer(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	queue, long := plain.NewQueue(ctx, nil, 101), strings.Repeat("k", 65)
 	lua := func(key string, n int64) error { _, err := plain.Lua(ctx, c, key, 101, n); return err }
+	sqls, rediss := plain.ReserveSQL{}, plain.ReserveRedis{Redis: c}
+	hold := func(in reserver, key string, n int64) error {
+		_, err := in.Hold(ctx, plain.Reservation{Request: key, Product: 101, Quantity: n}, time.Minute)
+		return err
+	}
 	for _, n := range []int64{0, -20} {
 		for name, err := range map[string]error{
 			"atomic": plain.Atomic(ctx, nil, 101, n), "for update": plain.ForUpdate(ctx, nil, 101, n),
 			"version": plain.Version(ctx, nil, 101, n), "lease-seq": plain.LeaseSeq(ctx, nil, c, 101, n),
 			"idempotent": plain.Idempotent(ctx, nil, "k", 101, n), "queue": queue.Deduct(ctx, n), "lua": lua("k", n),
-			"etcd": plain.Etcd(ctx, nil, 101, n),
+			"etcd": plain.Etcd(ctx, nil, 101, n), "reserve-sql": hold(sqls, "", n), "reserve-redis": hold(rediss, "", n),
 		} {
 			testkit.IsError(t, err, plain.ErrQuantity, "%s of %d", name, n)
 		}
@@ -317,6 +322,11 @@ func TestRefusedBeforeTheServer(t *testing.T) {
 	for _, key := range []string{"", long} {
 		testkit.IsError(t, plain.Idempotent(ctx, nil, key, 101, 1), plain.ErrKey, "idempotent, key %q", key)
 		testkit.IsError(t, lua(key, 1), plain.ErrKey, "lua, key %q", key)
+		for _, in := range []reserver{sqls, rediss} {
+			_, _, err := in.Confirm(ctx, "101-a", key)
+			testkit.IsError(t, err, plain.ErrKey, "%T, payment %q", in, key)
+			testkit.IsError(t, hold(in, long, 1), plain.ErrKey, "%T, a key that is too long", in)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ type Seam struct {
 	Store string        // the ids of its reservations begin with it
 	Key   string        // its keys and payments begin with it
 	Brief time.Duration // the shortest time that it holds for
-	Lacks []string      // verbs; it plays no row that has one of them
+	Lacks []string      // verbs, or "segments"; it plays no row that has one of them
 }
 
 // Service is what a seam does.
