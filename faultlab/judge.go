@@ -32,8 +32,8 @@ type Cell struct {
 	// committed are the witnesses of the committed matrix if nothing else is played.
 	committed map[string]Schedule
 	// Witnesses are schedules that show the letters, one each: the committed one, or else the first in the order of the
-	// request that is the same in every run. Of a foreign service it is, if there is one, a schedule in which the rival was
-	// answered before the victim went on.
+	// request that is the same in every run. Of a foreign service it is, if there is one, a schedule in which the rival
+	// was answered before the victim went on.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a
 	// holder.

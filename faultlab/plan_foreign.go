@@ -146,7 +146,8 @@ func (l *lab) untried() []Cell {
 		Untested: l.o.Serve.WhyNoRetry()}}
 }
 
-// gaps returns everything that was not played on a foreign service, with the reason; faults that share it stand together.
+// gaps returns everything that was not played on a foreign service, with the reason; faults that share it stand
+// together.
 func (l *lab) gaps(cells []Cell) (all []Gap) {
 	add := func(name api.Hazard, what, why text.Text) {
 		i := slices.IndexFunc(all, func(g Gap) bool { return g.What == what && g.Why == why })

@@ -253,8 +253,8 @@ func TestCheckCells(t *testing.T) {
 	}
 }
 
-// With Options.For the schedules at commands that write come first, in an order that the seed decides. What does not fit
-// is not begun, and said.
+// With Options.For the schedules at commands that write come first, in an order that the seed decides. What does not
+// fit is not begun, and said.
 func TestFitsIntoTime(t *testing.T) {
 	t.Parallel()
 	order := func(seed uint64) (verbs []string) {

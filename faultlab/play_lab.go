@@ -71,7 +71,8 @@ func lanesFor(e gear.Equipment, o Options) int {
 
 // open starts the servers and the lanes of the first group, and reads the list of modes from a replica.
 func open(ctx context.Context, o Options) (*lab, error) {
-	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally}, service: rig.Shop(o.Binary)}
+	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally},
+		service: rig.Shop(o.Binary)}
 	if o.Serve != nil {
 		l.service = rig.Foreign(o.Serve)
 	}

@@ -28,7 +28,8 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	limit := scheduleLimit + 3*outlive(m, lane.TTL)
 	resetting, reset := context.WithTimeout(ctx, limit+lane.Service.ResetWithin)
 	defer reset()
-	scene, err := lane.NewScene(resetting, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store}, Stock: f.Stock(s.Variant),
+	scene, err := lane.NewScene(resetting, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store},
+		Stock: f.Stock(s.Variant),
 		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
 		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {

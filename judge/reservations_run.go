@@ -26,8 +26,8 @@ type ReservationRun struct {
 // enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
 const enoughRaces = 20
 
-// Judge is [Reservations] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
-// else set the stock or reserved.
+// Judge is [Reservations] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if
+// somebody else set the stock or reserved.
 func (run ReservationRun) Judge(b *api.Reservations, ops []ReservationOp, lang string) ReservationReport {
 	j := newReservationJudge(b, ops, lang)
 	j.r.Mode, j.r.Store = run.Mode, run.Store

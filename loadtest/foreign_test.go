@@ -158,8 +158,9 @@ func TestForeignOverTLS(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, engine := range plan.EngineNames {
 		for _, insecure := range []bool{false, true} {
-			d := &target.Foreign{Request: `POST /buy/{{product}} {"n":1}`, ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
-				Stock: target.Source{URL: server.URL + "/stock/{{product}}#/qty"}, Insecure: insecure,
+			d := &target.Foreign{Request: `POST /buy/{{product}} {"n":1}`,
+				ResetURL: []string{"POST /reset/{{product}}/{{stock}}"},
+				Stock:    target.Source{URL: server.URL + "/stock/{{product}}#/qty"}, Insecure: insecure,
 				OK: target.Meaning{Statuses: []int{201}}, Refused: target.Meaning{Statuses: []int{409}}}
 			r, err := d.At(server.URL, "", "")
 			testkit.Must(t, err)

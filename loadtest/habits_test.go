@@ -63,9 +63,8 @@ var rightHabits = []habit{
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
-	{"in progress", judge.Exact, "--declined-body tell an answer that means in progress", "", func(_ *target.Foreign, p *plan.Plan) {
-		p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1
-	}},
+	{"in progress", judge.Exact, "--declined-body tell an answer that means in progress", "",
+		func(_ *target.Foreign, p *plan.Plan) { p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1 }},
 }
 
 // Wrong shops: each is BROKEN, with the right letters.

@@ -46,8 +46,8 @@ func (c Call) Request(ctx context.Context, base string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	host := ""
-	if req.Header, host = c.Header(); host != "" {
+	header, host := c.Header()
+	if req.Header = header; host != "" {
 		req.Host = host
 	}
 	return req, nil

@@ -28,6 +28,6 @@ func distrusted(err error) text.Text {
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); !is {
 		return text.Text{}
 	}
-	return text.Of("; 'shop loadtest' takes such a certificate with --insecure, and SSL_CERT_FILE names a file with those " +
-		"that are trusted")
+	return text.Of("; 'shop loadtest' takes such a certificate with --insecure, and SSL_CERT_FILE names a file with " +
+		"those that are trusted")
 }

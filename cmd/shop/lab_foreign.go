@@ -40,10 +40,12 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 			"counts)")},
 		{"ready-within", &f.ReadyWithin, 3 * time.Minute, text.Of("how long a replica may take until it is ready, and each " +
 			"--setup-cmd")},
-		{"setup-cmd", (*cli.Repeated)(&f.SetupCmd), nil, text.Of("command that prepares the servers of a lane, once, before " +
-			"--setup-sql: migrations, a dump; with {{mysql...}} and {{redis...}}, which are the servers themselves here")},
-		{"products", (*cli.List)(&f.Products), nil, text.Of("names for {{product}}, comma-separated, which the lanes take in " +
-			"turn (default 1001 and up, one for each lane)")},
+		{"setup-cmd", (*cli.Repeated)(&f.SetupCmd), nil,
+			text.Of("command that prepares the servers of a lane, once, before --setup-sql: " +
+				"migrations, a dump; with {{mysql...}} and {{redis...}}, which are the servers themselves here")},
+		{"products", (*cli.List)(&f.Products), nil,
+			text.Of("names for {{product}}, comma-separated, which the lanes take in " +
+				"turn (default 1001 and up, one for each lane)")},
 	}.Add(set, lang)
 	s.serviceFlags.register(set, lang)
 	cli.Flags{

@@ -273,19 +273,20 @@ func TestLabServeHabits(t *testing.T) {
 	}
 	inRedis := []string{"--key-header", "Idempotency-Key", "--reset-redis", "SET stock:{{product}} {{stock}}",
 		"--stock-redis", "GET stock:{{product}}", "--orders-redis", "LRANGE orders:{{product}} 0 -1", "--fault", "retry"}
-	tables := slices.Clip([]string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
+	tables := []string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
 		"--setup-sql", "CREATE TABLE orders (id VARCHAR(40) PRIMARY KEY, product BIGINT)",
 		"--reset-sql", "DELETE FROM orders WHERE product = {{product}}",
 		"--reset-sql", "REPLACE INTO products VALUES ({{product}}, {{stock}})",
 		"--stock-sql", "SELECT stock FROM products WHERE id = {{product}}",
-		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}"})
-	inSQL := append(tables,
-		"--setup-sql", "CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))", "--reset-sql",
-		"REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow")
-	inTrigger := append(tables, "--setup-sql", "CREATE TRIGGER sells AFTER INSERT ON orders FOR EACH ROW BEGIN "+
-		"DECLARE n INT; SELECT stock INTO n FROM products WHERE id = NEW.product; "+
-		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; "+
-		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads")
+		"--orders-sql", "SELECT id AS order_id FROM orders WHERE product = {{product}}"}
+	inSQL := slices.Concat(tables, []string{"--setup-sql",
+		"CREATE TABLE locks (id BIGINT PRIMARY KEY, owner VARCHAR(40), until DATETIME(3))", "--reset-sql",
+		"REPLACE INTO locks VALUES ({{product}}, NULL, NULL)", "--fault", "slow"})
+	inTrigger := slices.Concat(tables, []string{"--setup-sql", "CREATE TRIGGER sells AFTER INSERT ON orders " +
+		"FOR EACH ROW BEGIN " +
+		"DECLARE n INT; SELECT stock INTO n FROM products WHERE id = NEW.product; " +
+		"IF n < 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'sold out'; END IF; " +
+		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads"})
 	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
 	asJobs := append(slices.Clone(inRedis[2:len(inRedis)-1]), "crash", "--ok", "202")
 	for kind, tt := range map[string]struct {

@@ -24,7 +24,8 @@ func (s *shop) basket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: "session", Value: id, Path: "/", HttpOnly: true})
+	http.SetCookie(w, &http.Cookie{Name: "session", Value: id, Path: "/", HttpOnly: true, //nolint:gosec // on loopback, without TLS
+		SameSite: http.SameSiteLaxMode})
 }
 
 func (s *shop) address(w http.ResponseWriter, r *http.Request) {

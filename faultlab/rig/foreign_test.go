@@ -19,8 +19,9 @@ func TestForeignArgv(t *testing.T) {
 	t.Parallel()
 	f := target.Foreign{Serve: `app --port {{port}} --dsn "{{mysql_dsn}}" 'a b' c\ d ""  {{ttl_ms}} {{redis_password}} ` +
 		`{{mysql_host}}:{{mysql_port}}/{{mysql_database}} {{port3}}`}
-	l := Launch{TTL: 600 * time.Millisecond, Ports: []string{"7", "8"}, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0",
-		"SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
+	l := Launch{TTL: 600 * time.Millisecond, Ports: []string{"7", "8"},
+		URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0",
+			"SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
 	got := Foreign(&f).Argv(l, "127.0.0.1:1")
 	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600",
 		"pw", "127.0.0.1:3/lane_0", "8"}
@@ -33,7 +34,8 @@ func TestForeignArgv(t *testing.T) {
 func TestForeignStarts(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t)
-	f := &target.Foreign{SetupCmd: []string{`sh -c 'echo "{{redis_port}} $AT"; exit 3'`}, Env: []string{"AT={{redis_host}}"}}
+	f := &target.Foreign{SetupCmd: []string{`sh -c 'echo "{{redis_port}} $AT"; exit 3'`},
+		Env: []string{"AT={{redis_host}}"}}
 	direct, err := url.Parse(l.Direct()["SHOP_REDIS"])
 	testkit.Must(t, err)
 	err = Foreign(f).Setup(t.Context(), Site{Set: l.Set})

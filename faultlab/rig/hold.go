@@ -184,8 +184,8 @@ type armed struct {
 	hold  *wire.Hold
 }
 
-// arm makes the proxies stop a command when it comes: those of the actor that is asked or, where other replicas work for
-// it, of every replica, A's only if it is asked. The command is counted among those of all.
+// arm makes the proxies stop a command when it comes: those of the actor that is asked or, where other replicas work
+// for it, of every replica, A's only if it is asked. The command is counted among those of all.
 func (l *Lane) arm(asked *Actor, at Position) (all []armed, err error) {
 	var n atomic.Int64
 	for _, a := range l.actors() {

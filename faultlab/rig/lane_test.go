@@ -30,7 +30,8 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 		}
 		<-turn
 	})
-	s.Lane.Service.Waits, s.Lane.Service.learnt = true, &learnt{pace: mostStill} // so that only the held command could block the second request
+	// so that only the held command could block the second request
+	s.Lane.Service.Waits, s.Lane.Service.learnt = true, &learnt{pace: mostStill}
 	conn = dial(t, s.Lane.B, "SHOP_REDIS")
 	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
 	testkit.Must(t, err)

@@ -242,8 +242,8 @@ func common(runs [][]Position) []Position {
 	return best
 }
 
-// work returns the commands of a lone request, which was sent at began, in their order: all that any replica sends until
-// the order is written and all are quiet. It learns whether other replicas work for it.
+// work returns the commands of a lone request, which was sent at began, in their order: all that any replica sends
+// until the order is written and all are quiet. It learns whether other replicas work for it.
 func (l *Lane) work(ctx context.Context, p *Pending, began time.Time) (all []wire.Call, err error) {
 	jobs, end := false, time.Now().Add(workWithin)
 	for from := p.since; ; {

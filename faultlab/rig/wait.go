@@ -101,8 +101,8 @@ const spins = 3
 
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
 // server before: one and the same call is unanswered for the still time, and the locks have had their TTL to expire. A
-// lock that is polled leaves some call unanswered at any moment, but no call for long. Where replicas work for a request
-// after its answer, more orders than before must come.
+// lock that is polled leaves some call unanswered at any moment, but no call for long. Where replicas work for a
+// request after its answer, more orders than before must come.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, orders int, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)

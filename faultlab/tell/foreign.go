@@ -24,7 +24,8 @@ type foreignWords struct {
 var foreignTexts = text.Table(foreignWords{
 	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first " +
 		"position that showed each letter:\n",
-	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
+	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n",
+	never: "%s (never expires)",
 	letters: map[byte]string{
 		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
 		'D': "a repeated request was charged twice",

@@ -100,7 +100,8 @@ func Page(w io.Writer, r *faultlab.Result, o PageOptions) error {
 
 // pageOf collects the data of the page.
 func pageOf(r *faultlab.Result, o PageOptions) labPage {
-	v := labPage{Words: sheetTexts.In(o.Lang), KeptOut: keptOutText.In(o.Lang), Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
+	v := labPage{Words: sheetTexts.In(o.Lang), KeptOut: keptOutText.In(o.Lang),
+		Title: text.Of("Fault lab: %d [cell|cells]").With(len(r.Cells)).In(o.Lang)}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	writeCounts(&counts, r, o.Lang)

@@ -165,7 +165,8 @@ func TestUntested(t *testing.T) {
 	if !strings.HasSuffix(said, "\n"+last+"\n"+also+"\n") {
 		t.Errorf("the report does not end with what was not played:\n%s", said)
 	}
-	for _, want := range []string{`"blocked_for_ns":2000000000`, `"faults":["pause","slow"],"what":{"en":"with two held"`} {
+	for _, want := range []string{`"blocked_for_ns":2000000000`,
+		`"faults":["pause","slow"],"what":{"en":"with two held"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the JSON has no %q:\n%s", want, data)
 		}
