@@ -68,9 +68,9 @@ func open(t *testing.T, store api.Store, servers bool) *street {
 	}))
 	s.Shop, err = target.NewShop(behind.URL, "t0ken")
 	testkit.Must(t, err)
-	t.Cleanup(s.Shop.Close)
+	t.Cleanup(s.Close)
 	s.Provider = &Provider{Secret: "whsec"}
-	s.Provider.Webhook = testkit.Serve(t, &Webhook{Shop: behind.URL, Secret: "whsec", Refund: s.Refund}).URL
+	s.Webhook = testkit.Serve(t, &Webhook{Shop: behind.URL, Secret: "whsec", Refund: s.Refund}).URL
 	return s
 }
 
@@ -211,7 +211,8 @@ func TestCrowd(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 60 {
 			all.Go(func() {
-				made, ok := s.hold(fmt.Sprint(i), map[bool]time.Duration{true: 100 * time.Millisecond, false: time.Minute}[i%3 == 0])
+				made, ok := s.hold(fmt.Sprint(i), map[bool]time.Duration{true: 100 * time.Millisecond,
+					false: time.Minute}[i%3 == 0])
 				if !ok {
 					return
 				}
@@ -236,7 +237,7 @@ func TestRefused(t *testing.T) {
 	e.Data.Session = made
 	body, err := json.Marshal(e)
 	testkit.Must(t, err)
-	forger := &Provider{Webhook: s.Provider.Webhook, Secret: "guessed"}
+	forger := &Provider{Webhook: s.Webhook, Secret: "guessed"}
 	for name, send := range map[string]func() (int, error){
 		"by a forger": func() (int, error) { return forger.post(t.Context(), body, time.Now()) },
 		"an hour ago": func() (int, error) { return s.post(t.Context(), body, time.Now().Add(-time.Hour)) },

@@ -13,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ReserveRedis holds units for a buyer who pays later. All keys of a product are in one slot, each change is one script,
-// and the clock is that of Redis. Before the sale: SET stock:{101} 100, and HSET rules:{101} per_buyer 2 rehold 1, where
-// per_buyer is how many units a buyer may hold or have, and rehold says that a payment after the deadline gets the units
-// if they are still free.
+// ReserveRedis holds units for a buyer who pays later. All keys of a product are in one slot, each change is one
+// script, and the clock is that of Redis. Before the sale: SET stock:{101} 100, and HSET rules:{101} per_buyer 2 rehold
+// 1, where per_buyer is how many units a buyer may hold or have, and rehold says that a payment after the deadline gets
+// the units if they are still free.
 //
 // Traps: a key that expires by itself gives no unit back; a sorted set of deadlines and a sweep do. Where a script ends
 // something its first write is a ZREM, which Redis allows even if memory is full; from there on it allows all. A
@@ -230,8 +230,8 @@ func (s ReserveRedis) one(ctx context.Context, script *redis.Script, id string, 
 var answers = map[string]error{"short": ErrSoldOut, "limit": ErrLimit, "no order": ErrNoOrder, "reused": ErrOtherSale}
 
 // run runs a script about a reservation, whose id begins with the product.
-func (s ReserveRedis) run(ctx context.Context, script *redis.Script, id string, args ...any) (what string, r Reservation,
-	err error) {
+func (s ReserveRedis) run(ctx context.Context, script *redis.Script, id string, args ...any) (what string,
+	r Reservation, err error) {
 	begin, _, _ := strings.Cut(id, "-")
 	product, err := strconv.ParseInt(begin, 10, 64)
 	if err != nil {
@@ -246,5 +246,6 @@ func (s ReserveRedis) run(ctx context.Context, script *redis.Script, id string, 
 	case said[1] == "":
 		return said[0], r, ErrNoReservation
 	}
-	return said[0], r, json.Unmarshal([]byte(said[1]), &r)
+	err = json.Unmarshal([]byte(said[1]), &r)
+	return said[0], r, err
 }

@@ -43,8 +43,8 @@ type life struct {
 	began, known sync.Map // books at the beginning, by product; reservations and payments that were answered before
 }
 
-// books are what a store has about a product. Reservations are JSON, with their "history" of "was became deadline time";
-// payments are "id reservation end time", orders "id quantity payment", and buyers "name units".
+// books are what a store has about a product. Reservations are JSON, with their "history" of "was became deadline
+// time"; payments are "id reservation end time", orders "id quantity payment", and buyers "name units".
 type books struct {
 	initial, limit, now, stock             int64
 	reservations, payments, orders, buyers []string
@@ -205,8 +205,8 @@ func inSQL(t *testing.T) *life {
 				err = errors.Join(err, rows.Err())
 				return all
 			}
-			b.reservations = column(`SELECT CONCAT('{"id":"', id, '","quantity":"', quantity, '","buyer":"', buyer, '","state":"',
-				state, '","expires":"', expires_us, '","extended":"', extended_us, '","rehold":', IF(rehold, 'true', 'false'),
+			b.reservations = column(`SELECT CONCAT('{"id":"', id, '","quantity":"', quantity, '","buyer":"', buyer,
+				'","state":"', state, '","expires":"', expires_us, '","extended":"', extended_us, '","rehold":', IF(rehold, 'true', 'false'),
 				',"returned":"', returned, '","product":"1","history":["', (SELECT GROUP_CONCAT(CONCAT_WS(' ', was, became,
 				expires_us, at_us) ORDER BY id SEPARATOR '","') FROM history WHERE reservation = r.id), '"]}')
 				FROM reservation r WHERE product = ?`, product)
@@ -278,8 +278,8 @@ func TestReservationsInAFullRedis(t *testing.T) {
 	if said := p.Do("hold e 1"); !strings.Contains(said, "OOM") {
 		t.Errorf("a hold = %s, want that memory is full", said)
 	}
-	p.Play(`cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq; restock op = 1 true
-		confirm none s = unknown_reservation refund`)
+	p.Play(`cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq;
+		restock op = 1 true; confirm none s = unknown_reservation refund`)
 	testkit.Must(t, errors.Join(c.ConfigSet(t.Context(), "maxmemory", "0").Err(),
 		c.ZAdd(t.Context(), "due:{1}", redis.Z{Score: 1, Member: "1-ghost"}).Err()))
 	p.Say("brief f 1 = held 3; late f =")
