@@ -206,7 +206,8 @@ func inSQL(t *testing.T) *life {
 				return all
 			}
 			b.reservations = column(`SELECT CONCAT('{"id":"', id, '","quantity":"', quantity, '","buyer":"', buyer,
-				'","state":"', state, '","expires":"', expires_us, '","extended":"', extended_us, '","rehold":', IF(rehold, 'true', 'false'),
+				'","state":"', state, '","expires":"', expires_us, '","extended":"', extended_us,
+				'","rehold":', IF(rehold, 'true', 'false'),
 				',"returned":"', returned, '","product":"1","history":["', (SELECT GROUP_CONCAT(CONCAT_WS(' ', was, became,
 				expires_us, at_us) ORDER BY id SEPARATOR '","') FROM history WHERE reservation = r.id), '"]}')
 				FROM reservation r WHERE product = ?`, product)
