@@ -30,7 +30,7 @@ func TestSettingsAreComplete(t *testing.T) {
 			return err
 		}
 		if d.IsDir() {
-			if slices.Contains([]string{".git", "bin", "out"}, d.Name()) {
+			if slices.Contains([]string{".git", "bin", "out", "habits"}, d.Name()) {
 				return fs.SkipDir
 			}
 			return nil
