@@ -25,7 +25,7 @@ type Shop struct {
 	orders map[string][]order
 	cached map[string]int64
 	keys   map[string]order
-	busy   map[string]bool
+	busy   map[string]chan bool // by key, when another request with it was turned away
 	asked  int64
 	last   int64
 }
@@ -59,7 +59,7 @@ func (s *Shop) reset(w http.ResponseWriter, r *http.Request) {
 	p := r.PathValue("product")
 	if s.stock == nil {
 		s.stock, s.orders, s.cached = map[string]int64{}, map[string][]order{}, map[string]int64{}
-		s.keys, s.busy = map[string]order{}, map[string]bool{}
+		s.keys, s.busy = map[string]order{}, map[string]chan bool{}
 	}
 	s.stock[p], _ = strconv.ParseInt(r.PathValue("stock"), 10, 64)
 	s.orders[p] = nil
@@ -265,11 +265,15 @@ func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 	}
 }
 
-// claim takes a key, as the draft of the header Idempotency-Key has it: one that is in progress is answered 409. It
-// unlocks the shop if it has answered.
+// claim takes a key, as the draft of the header Idempotency-Key has it: one that is in progress is answered 409, and
+// the first waits for that. It unlocks the shop if it has answered.
 func (s *Shop) claim(w http.ResponseWriter, p string, n int64, key string) (mine bool) {
 	switch {
-	case s.busy[key]:
+	case s.busy[key] != nil:
+		select {
+		case s.busy[key] <- true:
+		default: // another was turned away before
+		}
 		s.mu.Unlock()
 		send(w, http.StatusConflict, order{"message": "a request with this key is in progress"})
 		return false
@@ -278,9 +282,13 @@ func (s *Shop) claim(w http.ResponseWriter, p string, n int64, key string) (mine
 		send(w, http.StatusCreated, s.keys[key])
 		return false
 	}
-	s.busy[key] = true
+	turnedAway := make(chan bool, 1)
+	s.busy[key] = turnedAway
 	s.mu.Unlock()
-	time.Sleep(20 * time.Millisecond)
+	select {
+	case <-turnedAway:
+	case <-time.After(time.Second): // the purchase that is tried comes once
+	}
 	s.mu.Lock()
 	delete(s.busy, key)
 	if s.stock[p] >= n {
