@@ -23,7 +23,8 @@ type service struct {
 	insecure bool // its certificate is taken as it is
 	replicas int
 	lang     string
-	patience time.Duration // of somebody's own: for how long its books must rest, see [target.AtRest]
+	patience time.Duration           // of somebody's own: for how long its books must rest, see [target.AtRest]
+	gone     func(*api.Ledger) int64 // of somebody's own: see [target.Foreign.Gone]
 	script   script
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
 	ready func(ctx context.Context, p *plan.Plan) error

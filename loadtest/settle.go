@@ -56,7 +56,7 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 				quiet = time.Time{}
 			}
 			var rested bool
-			b.ledger, rested, b.err = target.AtRest(ctx, read, acceptedOf(res, product), quiet, svc.patience)
+			b.ledger, rested, b.err = target.AtRest(ctx, read, svc.gone, acceptedOf(res, product), quiet, svc.patience)
 			b.restless = !rested
 			return b
 		}

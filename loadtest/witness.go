@@ -25,8 +25,9 @@ type witness struct {
 	mu       sync.Mutex
 	first    map[string]string // by code: status and body
 	kinds    map[string]client.Kind
-	sold     [2]looks // with the words that tell what happened, and without
-	promised bool     // an answer promises an order that is written later
+	sold     [2]looks          // with the words that tell what happened, and without
+	refused  map[string]string // by shape, an example
+	promised bool              // an answer promises an order that is written later
 }
 
 // looks counts the answers that count as sold by their shapes.
@@ -37,7 +38,7 @@ type looks struct {
 }
 
 func newWitness() *witness {
-	w := &witness{first: map[string]string{}, kinds: map[string]client.Kind{}}
+	w := &witness{first: map[string]string{}, kinds: map[string]client.Kind{}, refused: map[string]string{}}
 	for i := range w.sold {
 		w.sold[i] = looks{map[string]bool{}, map[string]int{}, map[string]string{}}
 	}
@@ -50,13 +51,16 @@ const mostShapes = 8
 // note is told of every answer of the load.
 func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 	var shapes [2]string
-	if kind == client.Accepted {
+	if kind == client.Accepted || kind == client.Refused {
 		shapes = shapesOf(r)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.kinds[code] == "" {
 		w.kinds[code], w.first[code] = kind, target.Shown(r)
+	}
+	if kind == client.Refused && len(w.refused) <= mostShapes && w.refused[shapes[0]] == "" {
+		w.refused[shapes[0]] = target.Shown(r)
 	}
 	if kind != client.Accepted {
 		return
@@ -163,6 +167,10 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 		doubtful = false // a sale that is called refused is a mistake
 		why = text.Of("there are more orders than answers that said so, %d and %d: does somebody else buy, or does a "+
 			"refusal mean something else?").With(len(rows), sold)
+	case r.BadRefusals > 0 && r.Found == "":
+		doubtful = len(w.refused) > 1 && len(w.refused) <= mostShapes
+		why = text.Of("requests were refused while there was stock, by answers like these: %s. Is one of them busy, or " +
+			"another rule? --declined and --declined-body tell it").With(strings.Join(w.refusals(), "; "))
 	default:
 		return r
 	}
@@ -179,6 +187,9 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	}
 	return r
 }
+
+// refusals are examples of the answers that refused, one of each shape.
+func (w *witness) refusals() []string { return slices.Sorted(maps.Values(w.refused)) }
 
 // pageSizes are how many rows lists show where nobody says how many.
 var pageSizes = map[int]bool{10: true, 12: true, 15: true, 20: true, 24: true, 25: true, 30: true, 40: true, 50: true,

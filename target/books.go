@@ -190,8 +190,11 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 			*into = append(*into, rowsIn(found, scalar(found))...)
 		}
 		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply))
+		if what != "orders" {
+			return all, nil
+		}
 		next, err := nextOf(reply, base+path)
-		if err != nil || next == "" || what != "orders" {
+		if err != nil || next == "" {
 			return all, err
 		}
 		if page == maxPages {

@@ -36,7 +36,7 @@ func TestSlowReadingIsNoRest(t *testing.T) {
 			left = max(left-1, 5)
 			l.Stock = map[api.Store]int64{ForeignStore: left}
 			return l, err
-		}, 9, time.Now(), 2*time.Second)
+		}, new(Foreign).Gone, 9, time.Now(), 2*time.Second)
 		if err != nil || !rested || l.ProductID != 5 {
 			t.Errorf("AtRest() = reading %d, rested %t, %v; want the fifth, the first that shows what the one before did",
 				l.ProductID, rested, err)

@@ -1,7 +1,9 @@
 package target
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -27,7 +29,8 @@ func nextOf(r Reply, here string) (string, error) {
 	if m := nextLink.FindStringSubmatch(strings.Join(r.Header.Values("Link"), ", ")); m != nil {
 		next = m[1]
 	}
-	for _, at := range []string{"/next", "/links/next", "/_links/next/href", "/next_page_url"} {
+	for _, at := range []string{"/next", "/links/next", "/_links/next/href", "/next_page_url", "/nextPage",
+		"/@odata.nextLink", "/next_cursor", "/nextCursor", "/next_page_token", "/nextPageToken"} {
 		if v, err := pick(r.Body, at); err == nil && next == "" {
 			next = strings.Trim(string(v), `"`)
 			if !strings.HasPrefix(string(v), `"`) { // null, false or an object
@@ -39,7 +42,7 @@ func nextOf(r Reply, here string) (string, error) {
 		}
 	}
 	if next == "" {
-		return "", nil
+		return "", open(r)
 	}
 	base, err := url.Parse(here)
 	if err != nil {
@@ -51,6 +54,19 @@ func nextOf(r Reply, here string) (string, error) {
 			"rows"), next)
 	}
 	return to.RequestURI(), nil
+}
+
+// announced are the members by which a list says that it goes on, and how many pages it has.
+var announced = regexp.MustCompile(`"(?:has_?[mM]ore|has_?[nN]ext(?:_?[pP]age)?)"\s*:\s*true|` +
+	`"(?:last_?[pP]age|total_?[pP]ages)"\s*:\s*(?:[2-9]|1\d)`)
+
+// open returns an error if a list without an address of a next page says that it has more rows.
+func open(r Reply) error {
+	if found := announced.Find(r.Body); found != nil || r.Status == http.StatusPartialContent {
+		return unfit(text.Of("the answer is not the whole list, as its %s says: give a path that shows all rows"),
+			cmp.Or(string(found), "status 206"))
+	}
+	return nil
 }
 
 // below is a path of a host as a path after an address that may end with one. Where a proxy adds that, the path that a

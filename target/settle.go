@@ -59,11 +59,11 @@ const (
 // RestAtMost is how long [AtRest] reads at most.
 func RestAtMost(patience time.Duration) time.Duration { return restTimes * patience }
 
-// AtRest reads the books of a service that is not ours until they count: as many units have gone as were accepted,
-// twice unchanged, or nothing has changed for patience; one reading at least begins at quiet or later. It returns the
-// last reading, and whether it counts. A reading that is unfit ends it.
-func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error), accepted int64, quiet time.Time,
-	patience time.Duration) (last *api.Ledger, rested bool, err error) {
+// AtRest reads the books of a service that is not ours until they count: gone, the units that the books say are sold,
+// are as many as were accepted, twice unchanged, or nothing has changed for patience; one reading at least begins at
+// quiet or later. It returns the last reading, and whether it counts. A reading that is unfit ends it.
+func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error), gone func(*api.Ledger) int64,
+	accepted int64, quiet time.Time, patience time.Duration) (last *api.Ledger, rested bool, err error) {
 	var before *api.Ledger
 	unchanged, since := 0, time.Now()
 	end := time.Now().Add(RestAtMost(patience))
@@ -83,13 +83,14 @@ func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error)
 	return last, rested, err
 }
 
-// gone is how many units are in the orders or, where there are none, are gone from the stock.
-func gone(l *api.Ledger) (units int64) {
+// Gone is how many units the books of a product say are sold: those in the orders or, where orders are not read, those
+// that are gone from the stock. Orders that are read may come later than the stock falls.
+func (f *Foreign) Gone(l *api.Ledger) (units int64) {
+	if f.Orders == (Source{}) {
+		return l.Initial[ForeignStore] - l.Stock[ForeignStore]
+	}
 	for _, o := range l.Orders {
 		units += o.Quantity
-	}
-	if len(l.Orders) == 0 {
-		units = l.Initial[ForeignStore] - l.Stock[ForeignStore]
 	}
 	return units
 }

@@ -151,6 +151,7 @@ func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, err
 	if err := l.Heal(ctx); err != nil {
 		return nil, err
 	}
-	ledger, _, err = target.AtRest(ctx, l.Ledger, int64(accepted), time.Now(), 2*l.TTL+l.Service.learnt.rest())
+	ledger, _, err = target.AtRest(ctx, l.Ledger, l.Service.Gone, int64(accepted), time.Now(),
+		2*l.TTL+l.Service.learnt.rest())
 	return ledger, err
 }

@@ -37,6 +37,9 @@ type Service struct {
 	MorePorts                int
 	ReadyWithin, ResetWithin time.Duration
 
+	// Gone is how many units the books say are sold: see [target.Foreign.Gone].
+	Gone func(*api.Ledger) int64
+
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
 	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that

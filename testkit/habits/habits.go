@@ -27,6 +27,7 @@ type Shop struct {
 	keys   map[string]order
 	busy   map[string]chan bool // by key, when another request with it was turned away
 	asked  int64
+	bought time.Time // when the last order was written
 	last   int64
 }
 
@@ -165,7 +166,7 @@ func (s *Shop) write(p string, n int64) order {
 	case "one id for two":
 		o["id"] = (s.last + 1) / 2
 	}
-	s.orders[p] = append(s.orders[p], o)
+	s.orders[p], s.bought = append(s.orders[p], o), time.Now()
 	if s.Habit == "all products in one list" && s.last%10 == 0 {
 		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
 	}
@@ -209,6 +210,13 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		if asked%10 == 0 {
 			s.stock[p] += n
 			send(w, http.StatusConflict, order{"message": "out of stock"})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "says busy as it says sold out":
+		if asked%10 == 0 {
+			s.stock[p] += n
+			send(w, http.StatusConflict, order{"message": "busy, try again"})
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
@@ -357,6 +365,13 @@ func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, order{"items": shown, "total_count": len(all)})
 	case "one full page":
 		send(w, http.StatusOK, order{"items": shown})
+	case "more to come":
+		send(w, http.StatusOK, order{"items": shown, "has_more": more})
+	case "lists late":
+		if time.Since(s.bought) < 700*time.Millisecond {
+			all = nil
+		}
+		send(w, http.StatusOK, order{"items": append([]order{}, all...)})
 	case "a sum":
 		send(w, http.StatusOK, order{"items": append([]order{}, all...), "total": 1999 * len(all)})
 	default:
