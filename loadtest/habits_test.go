@@ -29,6 +29,7 @@ var rightHabits = []habit{
 	{"pages by next", judge.Exact, "", "", nil},
 	{"more to come", judge.Inconclusive, `not the whole list, as its "has_more":true says`, "", nil},
 	{"lists late", judge.Exact, "", "", nil},
+	{"numbers of its own", judge.Exact, "", "", nil},
 	{"says busy as it says sold out", judge.Inconclusive, "by answers like these: 409", "", nil},
 	{"a cursor", judge.Inconclusive, "one more page", "", nil},
 	{"a total", judge.Inconclusive, "has 20 of them", "", nil},

@@ -191,6 +191,7 @@ func (f *Foreign) Launch(line string, values map[string]string) (argv, env []str
 // other answer names: the one with the same key or, if orders have no keys, the next. An answer that repeats the key
 // and the order of an earlier one is a replay.
 func Named(ops []judge.Op, rows []api.Order) []judge.Op {
+	sameNames(ops, rows)
 	taken := map[string]bool{}
 	answered := map[[2]string]bool{}
 	for i, op := range ops {
@@ -214,6 +215,34 @@ func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 		ops[i].OrderID, taken[rows[free].OrderID] = rows[free].OrderID, true
 	}
 	return ops
+}
+
+// fewNames is how many answers at least must name orders before it counts that no row has any of these names.
+const fewNames = 10
+
+// sameNames takes away what is no name: keys of rows, if no request had one of them, since a member "key" may be about
+// something else, and orders' ids of answers, if there are many and no row has one of them, since services show a
+// number or a spelling of their own.
+func sameNames(ops []judge.Op, rows []api.Order) {
+	keys, ids := map[string]bool{}, map[string]bool{}
+	for _, op := range ops {
+		keys[op.Key] = true
+		if op.Outcome == judge.OK && op.OrderID != "" {
+			ids[op.OrderID] = true
+		}
+	}
+	if !slices.ContainsFunc(rows, func(o api.Order) bool { return o.Key != "" && keys[o.Key] }) {
+		for i := range rows {
+			rows[i].Key = ""
+		}
+	}
+	if len(ids) < fewNames || len(rows) < len(ids) ||
+		slices.ContainsFunc(rows, func(o api.Order) bool { return ids[o.OrderID] }) {
+		return
+	}
+	for i := range ops {
+		ops[i].OrderID = ""
+	}
 }
 
 // InProgress makes a refusal busy that a key got while another request with it was unanswered: services say so of a key

@@ -170,6 +170,10 @@ func (s *Shop) write(p string, n int64) order {
 	if s.Habit == "all products in one list" && s.last%10 == 0 {
 		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
 	}
+	if s.Habit == "numbers of its own" {
+		o["key"] = fmt.Sprint("wc_order_", s.last)
+		return order{"order_id": fmt.Sprintf("ORD-%06d", s.last)}
+	}
 	return order{"order_id": o["id"]}
 }
 
