@@ -153,8 +153,9 @@ func testPageScroll(t *testing.T, p *idle) {
 			eval[string](p.tab, fmt.Sprintf(`location.hash = %q`, view))
 			p.wait(`!!document.querySelector('` + sign + `')`)
 			// The focus itself scrolls where the list is below the end of the window.
-			inWindow := eval[bool](p.tab, `(scrollTo(0, 0), document.querySelector('[name=mode]:checked')?.focus(), `+
-				`scrollY === 0 && document.activeElement?.name === 'mode')`)
+			const focus = `(document.activeElement?.blur(), scrollTo(0, 0), document.querySelector('[name=mode]:checked')` +
+				`?.focus(), scrollY === 0 && document.activeElement?.name === 'mode')`
+			inWindow := eval[bool](p.tab, focus)
 			if inWindow {
 				for range 30 {
 					p.do("down", chromedp.KeyEvent(kb.ArrowDown))
@@ -162,7 +163,8 @@ func testPageScroll(t *testing.T, p *idle) {
 			}
 			got := eval[[]int](p.tab, `[scrollY, document.documentElement.scrollHeight - Math.max(innerHeight,
 				Math.ceil(document.getElementById('main').getBoundingClientRect().bottom + scrollY))]`)
-			if inWindow && got[0] > 0 || got[1] > 0 {
+			// A line that came above the list meanwhile may have moved it below the end.
+			if inWindow && got[0] > 0 && eval[bool](p.tab, focus) || got[1] > 0 {
 				t.Errorf("%s, %d px: Down has scrolled to %d, and %d px are blank below the end", view, width, got[0], got[1])
 			}
 		}
