@@ -253,8 +253,8 @@ func TestCheckCells(t *testing.T) {
 	}
 }
 
-// With Options.For the schedules at commands that write come first, in an order that the seed decides. What does not
-// fit is not begun, and said.
+// Options.For plays the schedules at commands that write first; the seed decides their order. The rest is not begun,
+// and the report says so.
 func TestFitsIntoTime(t *testing.T) {
 	t.Parallel()
 	order := func(seed uint64) (verbs []string) {

@@ -39,8 +39,8 @@ selected, the lab prints the worst schedule command by command; the JSON of such
 schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go
 on in a random order. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
---for without --random plays as many of the selected schedules as fit, those at commands that write first, in an order
-that --seed decides. What did not fit is undecided, or of your own service '?'.
+--for without --random plays as many of the selected schedules as fit. Those at commands that write come first, and
+--seed decides their order. The rest is undecided; for your own service it is marked '?'.
 
 --expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting
 for the TTL. That is faster, but the holder's own clock does not move. A holder that checks its clock before it writes

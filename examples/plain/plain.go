@@ -7,8 +7,8 @@
 // is repeated; the others sell to it again.
 //
 // ReserveSQL and ReserveRedis hold units until the buyer pays. They are longer: a hold is a sweep and three ends that
-// exclude each other. reservation.go has what they share. They do not sell without a hold, and know no runs: setting
-// the stock anew leaves what is held as it is.
+// exclude each other. reservation.go has what they share. They do not sell without a hold, and know no runs: if
+// you set the stock again, existing holds stay.
 package plain
 
 import (
