@@ -16,10 +16,11 @@ import (
 //	B        DECRBY 1 → -1 ── INCRBY 1 → 0                          sold out
 //	C   DECRBY 1 → 0 ── kill -9                                     a unit without an order
 var redisDecr = Mode{
-	Name:   "redis-decr",
-	Title:  text.Of("DECRBY, and INCRBY back when below zero"),
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis},
+	Name:    "redis-decr",
+	Title:   text.Of("DECRBY, and INCRBY back when below zero"),
+	Needs:   []Backend{NeedRedis},
+	Stores:  []Store{Redis},
+	Adjusts: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "OLA", Retry: "D",
 			LateWrite: "L"},
