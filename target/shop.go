@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,10 +104,11 @@ func (s *Shop) SetStock(ctx context.Context, product int64, to api.SetStock) err
 const adjustTries = 3
 
 // Adjust adds units to the stock of a product while it is sold, or takes free ones, once for each key: sent again, it
-// is answered as the first time. It needs the admin token. After a [ProblemError] that says so nothing was changed;
+// is answered as the first time; "" = a new key. It needs the admin token. After a [ProblemError] that says so nothing was changed;
 // after an error without an answer nobody knows, and it can be repeated with the same key.
 func (s *Shop) Adjust(ctx context.Context, product int64, by api.Adjust, key string) (done api.Adjusted, err error) {
-	c := Ask{Kind: judge.Adjust, Product: product, Quantity: by.Delta, Reason: by.Reason, Store: by.Store, Key: key}.Call()
+	c := Ask{Kind: judge.Adjust, Product: product, Quantity: by.Delta, Reason: by.Reason, Store: by.Store,
+		Key: cmp.Or(key, rand.Text())}.Call()
 	for try := 1; ; try++ {
 		said, err := s.do(ctx, c)
 		p, answered := errors.AsType[*ProblemError](err)

@@ -80,7 +80,7 @@ type Mode struct {
 	Reserves bool `json:"reserves,omitempty"`
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it.
 	PerBuyer bool `json:"per_buyer,omitempty"`
-	// Adjusts says that the stock may be adjusted while the mode sells it.
+	// Adjusts says that the claims hold while the stock is adjusted.
 	Adjusts bool `json:"adjusts,omitempty"`
 	// Units says that a run should set the stock with a row per unit.
 	Units bool `json:"units,omitempty"`

@@ -193,8 +193,8 @@ type Mode struct {
 	Way      *sqldb.Way
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it; every mode that Reserves does.
 	PerBuyer bool
-	// Adjusts says that the stock of a product may be adjusted while the mode sells it: the mode takes relatively, or
-	// notices that the count was written since it was read.
+	// Adjusts says that the claims hold while the stock of a product is adjusted: the mode takes relatively, or notices
+	// that the count was written since it was read.
 	Adjusts bool
 	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.
 	Claims map[Store]Claims
