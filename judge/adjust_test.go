@@ -11,7 +11,8 @@ import (
 func adjustedRun() Input {
 	l := &api.Ledger{
 		ProductID: 101, Initial: map[api.Store]int64{api.SQL: 4}, Stock: map[api.Store]int64{api.SQL: 0},
-		Orders:      []api.Order{row("o1", 1, 1, "", 1), row("o2", 1, 0, "", 2), row("o3", 1, 1, "", 3), row("o4", 1, 0, "", 4)},
+		Orders: []api.Order{row("o1", 1, 1, "", 1), row("o2", 1, 0, "", 2), row("o3", 1, 1, "", 3),
+			row("o4", 1, 0, "", 4)},
 		Adjustments: map[api.Store][]api.Adjustment{api.SQL: {{Delta: 2}, {Delta: 3, Key: "a"}, {Delta: -1, Key: "b"}}},
 	}
 	return Input{Mode: "m", Store: api.SQL, Directed: true, Stock: new(int64(2)), Ledger: l,
@@ -103,7 +104,8 @@ func TestAdjustments(t *testing.T) {
 			m.change(&in, in.Ledger)
 			r := Judge(in)
 			said := strings.Join(append(r.Violations, r.Missing...), "\n")
-			if r.Verdict != m.verdict || r.Found != m.found || !strings.Contains(said, m.phrase) || m.phrase == "" && said != "" {
+			if r.Verdict != m.verdict || r.Found != m.found || !strings.Contains(said, m.phrase) ||
+				m.phrase == "" && said != "" {
 				t.Errorf("Judge = %s %q %q, want %s %q %q\n%s", r.Verdict, r.Found, said, m.verdict, m.found, m.phrase,
 					r.Text("en"))
 			}
@@ -140,8 +142,12 @@ func TestReservationsFollowAdjustments(t *testing.T) {
 		found  string
 	}{
 		"none":                       {func(*api.Reservations, []ReservationOp) {}, ""},
-		"held before it was added":   {func(_ *api.Reservations, ops []ReservationOp) { ops[3].Call, ops[3].Return = 11, 19 }, "O"},
-		"refused after it was added": {func(_ *api.Reservations, ops []ReservationOp) { ops[1].Call, ops[1].Return = 41, 44 }, "U"},
+		"held before it was added": {func(_ *api.Reservations, ops []ReservationOp) {
+			ops[3].Call, ops[3].Return = 11, 19
+		}, "O"},
+		"refused after it was added": {func(_ *api.Reservations, ops []ReservationOp) {
+			ops[1].Call, ops[1].Return = 41, 44
+		}, "U"},
 		"lost from the journal": {func(b *api.Reservations, _ []ReservationOp) {
 			b.Adjustments, b.Initial, b.Stock = b.Adjustments[:2], 3, 1
 		}, "A"},

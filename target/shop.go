@@ -104,8 +104,8 @@ func (s *Shop) SetStock(ctx context.Context, product int64, to api.SetStock) err
 const adjustTries = 3
 
 // Adjust adds units to the stock of a product while it is sold, or takes free ones, once for each key: sent again, it
-// is answered as the first time; "" = a new key. It needs the admin token. After a [ProblemError] that says so nothing was changed;
-// after an error without an answer nobody knows, and it can be repeated with the same key.
+// is answered as the first time; "" = a new key. It needs the admin token. After a [ProblemError] that says so nothing
+// was changed; after an error without an answer nobody knows, and it can be repeated with the same key.
 func (s *Shop) Adjust(ctx context.Context, product int64, by api.Adjust, key string) (done api.Adjusted, err error) {
 	c := Ask{Kind: judge.Adjust, Product: product, Quantity: by.Delta, Reason: by.Reason, Store: by.Store,
 		Key: cmp.Or(key, rand.Text())}.Call()

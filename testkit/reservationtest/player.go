@@ -159,7 +159,8 @@ func (p *Player) Do(sentence string) string {
 	op.Key, op.PaymentID = api.KeyText([]byte(op.Key)), api.KeyText([]byte(op.PaymentID))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a.Kind == judge.Reserve || a.Kind == judge.Adjust || slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
+	if a.Kind == judge.Reserve || a.Kind == judge.Adjust ||
+		slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
 		p.ops = append(p.ops, op)
 	}
 	return p.tell(a, said, name, more)

@@ -14,8 +14,8 @@ import (
 )
 
 // Adjust is like that of sqldb, in one script. Of a product in segments it changes some, if it can, else all: lock must
-// lock so many, the first, and return what unlocks them. On a cluster, where no script reaches them all, it is refused. A mode that
-// writes the count that it has read before the product's first order still overwrites an adjustment.
+// lock so many, the first, and return what unlocks them. On a cluster, where no script reaches them all, it is refused.
+// A mode that writes the count that it has read before the product's first order still overwrites an adjustment.
 func (r *Reservations) Adjust(ctx context.Context, product int64, a ledger.Adjustment, look bool,
 	lock func(segments int) (unlock func(), err error)) (done ledger.Adjustment, earlier bool, err error) {
 	head := quote([]byte(fmt.Sprintf(`{"delta":%d,"reason":`, a.Delta)), a.Reason)
