@@ -141,7 +141,7 @@ func TestReservationsFollowAdjustments(t *testing.T) {
 		change func(b *api.Reservations, ops []ReservationOp)
 		found  string
 	}{
-		"none":                       {func(*api.Reservations, []ReservationOp) {}, ""},
+		"none": {func(*api.Reservations, []ReservationOp) {}, ""},
 		"held before it was added": {func(_ *api.Reservations, ops []ReservationOp) {
 			ops[3].Call, ops[3].Return = 11, 19
 		}, "O"},

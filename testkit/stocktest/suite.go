@@ -273,6 +273,9 @@ func (c cell) adjusts(t *testing.T) {
 		}
 		return
 	}
+	if c.h.env.Cluster && c.mode.Segments > 0 && errors.Is(err, stock.ErrAdjustUnsupported) {
+		return // no script reaches all segments
+	}
 	if err = errors.Join(err, sell(3, "second"), adjust("l", -1)); err != nil {
 		t.Errorf("Adjust() and Deduct() by turns = %v", err)
 	}
