@@ -18,9 +18,11 @@ const (
 	Cancel  ReservationKind = "cancel"
 	Extend  ReservationKind = "extend"
 	Return  ReservationKind = "return" // of the order that a confirm has made
+	// Adjust adds units to the stock, or takes free ones: Quantity is below zero then. It is about no reservation.
+	Adjust ReservationKind = "adjust"
 )
 
-// ReservationKinds lists them all.
+// ReservationKinds lists those that are about a reservation.
 var ReservationKinds = []ReservationKind{Reserve, Confirm, Cancel, Extend, Return}
 
 // ReservationOp is one request about a reservation of the judged product, as its client saw it. Times are those of
@@ -29,7 +31,7 @@ type ReservationOp struct {
 	Kind   ReservationKind `json:"kind"`
 	Call   int64           `json:"call"`
 	Return int64           `json:"return"`
-	Key    string          `json:"key,omitempty"` // of a reserve; "" = none
+	Key    string          `json:"key,omitempty"` // of a reserve or an adjustment; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
 	Outcome       Outcome `json:"outcome"`
@@ -77,7 +79,10 @@ type ReservationReport struct {
 //   - a reservation is what was asked for, and its order is its buyer's, else A;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
-//   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
+//   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit;
+//   - the initial stock is the sum of the setting and the adjustments of the run, and each that was answered is there,
+//     else A. Units that were added count as free from the answer on, units that were taken from the stock until the
+//     call.
 //
 // With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
 // it do not apply.
@@ -110,6 +115,7 @@ func newReservationJudge(b *api.Reservations, ops []ReservationOp, lang string) 
 		j.lack(sayEmptyHistory)
 	}
 	j.firstCalls()
+	j.course = j.adjustments(b.Initial, b.Adjustments, j.adjusts())
 	return j
 }
 
@@ -139,6 +145,7 @@ type reservationJudge struct {
 	end                       int64 // the latest time of the clients at which the run may have ended
 	takes                     []taken
 	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	course                    course
 	twice                     map[string]int64 // by buyer: units of changes that were not allowed, as of a second release
 	races                     int
 }
@@ -166,6 +173,8 @@ func (op ReservationOp) try() string {
 		return "key " + op.Key
 	case op.Kind == Confirm && op.PaymentID != "":
 		return "payment " + op.PaymentID
+	case op.Kind == Adjust && op.Key != "":
+		return "adjust " + op.Key
 	}
 	return ""
 }

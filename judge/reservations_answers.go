@@ -10,6 +10,16 @@ import (
 
 // The rules about answers: the book must have what the service acknowledged, once.
 
+// adjusts are the requests that adjusted the stock.
+func (j *reservationJudge) adjusts() (ops []Op) {
+	for _, op := range j.ops {
+		if op.Kind == Adjust {
+			ops = append(ops, Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome, Quantity: op.Quantity, Key: op.Key})
+		}
+	}
+	return ops
+}
+
 // answers checks what was acknowledged.
 func (j *reservationJudge) answers() {
 	j.answeredReservations()

@@ -559,12 +559,12 @@ func TestHoldRunWeighs(t *testing.T) {
 	}
 }
 
-// The rule for refusals agrees with an exhaustive search: it accuses only where no order of events explains the
-// answers.
+// The rules for refusals and for too much agree with an exhaustive search: they accuse only where no order of events
+// explains the answers. Some adjustments of the stock have no answer.
 func TestHoldRefusalsAreSound(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
-	accused, missed := 0, 0
+	accused, missed, over := 0, 0, 0
 	for range samples {
 		initial := int64(1 + r.IntN(3))
 		var takes []taken
@@ -577,29 +577,43 @@ func TestHoldRefusalsAreSound(t *testing.T) {
 			}
 			takes = append(takes, k)
 		}
+		var shifts []shift
+		for range r.IntN(3) {
+			s := shift{units: []int64{-2, -1, 1, 2}[r.IntN(4)], call: int64(r.IntN(10)), answer: never}
+			if r.IntN(3) > 0 {
+				s.answer = s.call + int64(r.IntN(6))
+			}
+			shifts = append(shifts, s)
+		}
 		q, call := int64(1+r.IntN(2)), int64(r.IntN(12))
 		end := call + int64(r.IntN(6))
-		if !explained(initial, takes, nil) {
+		if !explained(initial, takes, shifts, nil) {
+			if peak(takes, shifts) > initial {
+				over++
+			}
 			continue // the takes alone are impossible
 		}
-		bad := shelfOf(takes, initial).fewest(call, end) >= q
-		possible := explained(initial, takes, &taken{units: q, call: call, answer: end})
+		bad := shelfOf(takes, initial, shifts...).fewest(call, end) >= q
+		possible := explained(initial, takes, shifts, &taken{units: q, call: call, answer: end})
 		switch {
+		case peak(takes, shifts) > initial:
+			t.Fatalf("%d, %+v, %+v: too much is found, and has an explanation", initial, takes, shifts)
 		case bad && possible:
-			t.Fatalf("%d, %+v: a refusal of %d in [%d, %d] is accused, and has an explanation", initial, takes, q, call, end)
+			t.Fatalf("%d, %+v, %+v: a refusal of %d in [%d, %d] is accused, and has an explanation", initial, takes, shifts, q,
+				call, end)
 		case bad:
 			accused++
 		case !possible:
 			missed++
 		}
 	}
-	if accused < 500 {
-		t.Errorf("accused %d (and missed %d): the samples have no room for it", accused, missed)
+	if accused < 500 || over < 500 {
+		t.Errorf("accused %d (and missed %d), too much %d: the samples have no room for it", accused, missed, over)
 	}
 }
 
 // explained tries every order of takes, releases and the refusal.
-func explained(initial int64, takes []taken, refusal *taken) bool {
+func explained(initial int64, takes []taken, shifts []shift, refusal *taken) bool {
 	type event struct {
 		call, answer, units int64
 		after               int // the take that comes first; -1 = none
@@ -613,6 +627,9 @@ func explained(initial int64, takes []taken, refusal *taken) bool {
 		if k.free != never {
 			all = append(all, event{k.freed, k.free, k.units, i, false})
 		}
+	}
+	for _, s := range shifts {
+		all = append(all, event{s.call, s.answer, s.units, -1, false})
 	}
 	if refusal != nil {
 		all = append(all, event{refusal.call, refusal.answer, refusal.units, -1, true})

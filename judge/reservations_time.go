@@ -84,8 +84,6 @@ type taken struct {
 	returned                         bool // the order: the limit has room again, also where the units were written off
 }
 
-const never = int64(1<<63 - 1)
-
 // pairTakes pairs each reservation that was made with its release.
 func (j *reservationJudge) pairTakes() {
 	calls := map[string]int{} // to takes
@@ -157,10 +155,14 @@ func (j *reservationJudge) released(id string) (freed, free int64) {
 // tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
 // releases that may have begun; or the last moment, since a late payment takes released units again.
 func (j *reservationJudge) tooMuch() {
-	if most := max(peak(j.takes), j.held+j.ordered+j.writtenOff); most > j.book.Initial {
+	most, of := j.held+j.ordered+j.writtenOff, j.book.Initial
+	if once := peak(j.takes, j.course.shifts); j.course.whole && once-j.course.set > most-of {
+		most, of = once, j.course.set
+	}
+	if most > of {
 		j.find('O')
-		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
-		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
+		j.r.Oversold = max(j.r.Oversold, most-of)
+		j.violate("O", sayTooMuch, most, of)
 	}
 }
 
@@ -192,7 +194,7 @@ func (j *reservationJudge) limit() {
 		if buyer == "" {
 			continue
 		}
-		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
+		if most := max(peak(by[buyer], nil), has[buyer]); most > j.book.PerBuyer {
 			j.violate(j.unless('B', most-j.book.PerBuyer <= j.twice[buyer]),
 				text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
@@ -225,9 +227,16 @@ func (j *reservationJudge) byBuyer() map[string][]taken {
 	return by
 }
 
-// peak is the most that was surely taken at once.
-func peak(takes []taken) (most int64) {
+// peak is the most that was surely taken at once, less what may have been added.
+func peak(takes []taken, shifts []shift) (most int64) {
 	var changes []change
+	for _, s := range shifts {
+		if s.units > 0 {
+			changes = append(changes, change{s.call, -s.units})
+		} else if s.answer != never {
+			changes = append(changes, change{s.answer, -s.units})
+		}
+	}
 	for _, t := range takes {
 		if t.answer != never && t.freed > t.answer {
 			changes = append(changes, change{t.answer, t.units}, change{t.freed, -t.units})
@@ -248,11 +257,15 @@ func peak(takes []taken) (most int64) {
 // some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
 // release that was certain before t.
 func (j *reservationJudge) refusals() {
-	all, by, buyers := shelfOf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
+	all, by, buyers := shelfOf(j.takes, j.course.set, j.course.shifts...), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
-		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
+		if op.Outcome != Refused || op.Replayed || j.purged(op) || op.Kind != Reserve && op.Kind != Adjust ||
+			!op.Limit && !j.course.whole {
 			continue
+		}
+		if op.Kind == Adjust {
+			op.Quantity = -op.Quantity
 		}
 		from, leaked := all, j.leaked
 		if op.Limit {
@@ -290,12 +303,12 @@ func (j *reservationJudge) purged(op ReservationOp) bool {
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises
 // after a release, so it is least at the first of these times, at a call, or at the last.
 type shelf struct {
-	of           int64
+	of, most     int64    // at first, and if nothing is taken
 	taken, freed []change // in order of time, with the sums up to each
 	low          []int64  // the least after each call
 }
 
-func shelfOf(takes []taken, of int64) *shelf {
+func shelfOf(takes []taken, of int64, shifts ...shift) *shelf {
 	var all, freed []change
 	for _, t := range takes {
 		all = append(all, change{t.call, t.units})
@@ -303,11 +316,19 @@ func shelfOf(takes []taken, of int64) *shelf {
 			freed = append(freed, change{t.free, t.units})
 		}
 	}
-	return newShelf(of, all, freed)
+	return newShelf(of, all, freed, shifts...)
 }
 
-func newShelf(of int64, taken, freed []change) *shelf {
-	s := &shelf{of: of, taken: slices.Clone(taken), freed: slices.Clone(freed)}
+func newShelf(of int64, taken, freed []change, shifts ...shift) *shelf {
+	s := &shelf{of: of, most: of, taken: slices.Clone(taken), freed: slices.Clone(freed)}
+	for _, a := range shifts {
+		switch {
+		case a.units < 0:
+			s.taken = append(s.taken, change{a.call, -a.units})
+		case a.answer != never:
+			s.most, s.freed = s.most+a.units, append(s.freed, change{a.answer, a.units})
+		}
+	}
 	for _, c := range [][]change{s.taken, s.freed} {
 		slices.SortFunc(c, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 		for i := 1; i < len(c); i++ {
@@ -334,7 +355,7 @@ func (s *shelf) left(now int64) int64 {
 
 // fewest is the least that may have been free between two times.
 func (s *shelf) fewest(from, to int64) int64 {
-	least := min(s.of, s.left(from), s.left(to))
+	least := min(s.most, s.left(from), s.left(to))
 	for i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from }); i < len(s.taken); i++ {
 		if s.taken[i].at > to {
 			break

@@ -28,6 +28,7 @@ type Ask struct {
 
 	Reservation string // the id of the one that is confirmed, cancelled or extended
 	Order       string // the id of the one that is returned
+	Reason      string // of an adjustment, whose Quantity is what is added or, below zero, taken
 	Restock     bool   // its units go back to the stock
 }
 
@@ -43,11 +44,11 @@ type wanted struct {
 	Depth     int        `json:"depth,omitzero"`
 }
 
-// Call is the request as the contract has it. A return needs the admin token too: see [Shop.Call].
+// Call is the request as the contract has it. A return and an adjustment need the admin token too: see [Shop.Call].
 func (a Ask) Call() Call {
 	c := Call{Method: http.MethodPost, ContentType: jsonType}
 	hold := a.For.Milliseconds()
-	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm {
+	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm || a.Kind == judge.Adjust {
 		c.Key = a.Key
 	}
 	switch a.Kind {
@@ -65,6 +66,9 @@ func (a Ask) Call() Call {
 			in.ProductID, in.Quantity = 0, 0
 		}
 		c.Body = encoded(in)
+	case judge.Adjust:
+		c.Path = productPath(a.Product, "/adjust")
+		c.Body = encoded(api.Adjust{Delta: a.Quantity, Reason: a.Reason, Store: a.Store})
 	case judge.Return:
 		c.Path = productPath(a.Product, "/orders/"+url.PathEscape(a.Order)+"/return")
 		c.Body = encoded(map[string]bool{"restock": a.Restock})
@@ -98,9 +102,13 @@ func productPath(product int64, of string) string {
 
 // Op is the request with its answer, for the judge, without its times and its client.
 func (a Ask) Op(said Answer) judge.Op {
-	return judge.Op{Outcome: said.Outcome, Code: said.Code, ProductID: a.Product, Quantity: max(a.Quantity, 1),
+	op := judge.Op{Outcome: said.Outcome, Code: said.Code, ProductID: a.Product, Quantity: max(a.Quantity, 1),
 		OrderID: said.OrderID, Key: a.Key, Buyer: a.Buyer, Remaining: said.Remaining, Replica: said.Replica,
 		Replayed: said.Replayed}
+	if a.Kind == judge.Adjust {
+		op.Quantity = a.Quantity
+	}
+	return op
 }
 
 // ReservationOp is a request about a reservation with its answer, for the judge, without its times.
@@ -119,6 +127,8 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.PaymentID = a.Key
 	case judge.Return:
 		op.OrderID = a.Order
+	case judge.Adjust:
+		op.Key, op.Quantity = a.Key, a.Quantity
 	}
 	return op
 }

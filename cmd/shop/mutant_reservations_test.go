@@ -11,6 +11,9 @@ const (
 	reserveSQL  = "internal/stock/reserve_sql.go"
 	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)"
 	storeTests  = "./internal/store/sqldb "
+	adjusts     = "SET initial = initial + ?, stock = stock + ?"
+	redisTests  = "./internal/store/redisdb "
+	redisAdjust = "internal/store/redisdb/lua/adjust.lua"
 	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
 )
 
@@ -91,6 +94,21 @@ var reservationMutants = []mutant{
 	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
+	tested("an adjustment that is counted twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "2 * ?"}),
+	tested("an adjustment that is not counted", storeTests+"TestLifeInSQL",
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "0 * ?"}),
+	tested("an adjustment that is lost from the journal", storeTests+"TestLifeInSQL",
+		testenv.Edit{"internal/store/sqldb/adjust.go", "t.later(t.q.AdjustmentInsert", "_ = append([]any(nil)"}),
+	tested("an adjustment that leaves the product to absolute counts", storeTests+"TestSQLActsOnProducts",
+		testenv.Edit{"internal/store/sqldb/adjust.go", "if next != f.Sold {", "if next == \"\" {"}),
+	tested("an adjustment that is answered and not done", redisTests+"TestLifeInRedis",
+		testenv.Edit{redisAdjust, "if ARGV[4] == '1' then return", "if ARGV[4] then return"}),
+	tested("an adjustment that is made for each repetition", redisTests+"TestLifeInRedis",
+		testenv.Edit{redisAdjust, "if kept then return", "if kept == 0 then return"}),
+	tested("a count of etcd that is written over an adjustment", "./internal/store/etcddb TestEtcdAdjusts",
+		testenv.Edit{"internal/store/etcddb/store.go", `clientv3.ModRevision(count), "=", revision`,
+			`clientv3.ModRevision(count), ">", revision-1`}),
 	loaded("returned twice",
 		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
 		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),

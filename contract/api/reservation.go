@@ -83,9 +83,11 @@ type Reservations struct {
 	BuyerUnits map[string]int64 `json:"buyer_units,omitempty"`
 	// SweepMS is the mean time between two sweeps of the replica that answers; 0 = it does not sweep. The next sweep comes
 	// within one and a half of it.
-	SweepMS    int64            `json:"sweep_ms"`
-	Rows       []ReservationRow `json:"reservations"`
-	NextCursor string           `json:"next_cursor,omitempty"`
+	SweepMS int64 `json:"sweep_ms"`
+	// Adjustments say how the initial stock came about, the oldest first; only on the first page.
+	Adjustments []Adjustment     `json:"adjustments,omitempty"`
+	Rows        []ReservationRow `json:"reservations"`
+	NextCursor  string           `json:"next_cursor,omitempty"`
 }
 
 // Count returns the units that the rows hold, that their orders have, and that were returned and written off.

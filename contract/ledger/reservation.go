@@ -83,8 +83,10 @@ type Reservations struct {
 	PerBuyer   int64 // 0 = no limit
 	Run        int64
 	BuyerUnits map[string]int64
-	Rows       []ReservationRow // by id
-	Sweep      time.Duration    // mean time between two sweeps of the process that read them; 0 = it does not sweep
+	// Adjustments say how Initial came about, see [Journal].
+	Adjustments []Adjustment
+	Rows        []ReservationRow // by id
+	Sweep       time.Duration    // mean time between two sweeps of the process that read them; 0 = it does not sweep
 }
 
 // ReservationRow is a reservation with all that became of it.

@@ -32,6 +32,8 @@ const (
 	ReserveComputed Act = "reserve computed" // inserts a reservation: the stock follows from it
 	ReserveUnits    Act = "reserve units"    // writes the reservation on rows of units
 	Return          Act = "return"           // relative: the units of an order come back
+	Adjust          Act = "adjust"           // relative: units are added from outside, or free ones are taken
+	AdjustUnmarked  Act = "adjust unmarked"  // likewise, where a swap sees that, and nothing is marked
 )
 
 // after has how a product is sold after an act, by how it was sold before; an act that is not there is refused.
@@ -48,6 +50,9 @@ var after = map[Act]map[Sold]Sold{
 	ReserveUnits:    {InUnits: InUnits},
 	Return: {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer, Computed: Computed,
 		InUnits: InUnits},
+	Adjust: {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer, Computed: Computed, InUnits: InUnits,
+		InSegments: InSegments},
+	AdjustUnmarked: {Undecided: Undecided, Relatively: Relatively, PerBuyer: PerBuyer, InSegments: InSegments},
 }
 
 // After says how a product is sold after an act; ok is false if the act must not be.

@@ -41,6 +41,15 @@ func keyRow(k ledger.KeyRow) api.KeyRow {
 		Mode: k.Mode}
 }
 
+// adjustments writes how an initial stock came about.
+func adjustments(rows []ledger.Adjustment) (all []api.Adjustment) {
+	for _, a := range rows {
+		all = append(all, api.Adjustment{Delta: a.Delta, Reason: a.Reason, Key: api.KeyText(a.Key), AtMicros: a.AtMicros,
+			Older: a.Older})
+	}
+	return all
+}
+
 // orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas
 // the order is as good as those are; the id settles what they leave open.
 func orders(l shop.Ledger) []api.Order {
@@ -81,7 +90,8 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
-		BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Rows: []api.ReservationRow{}}
+		BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Adjustments: adjustments(h.Adjustments),
+		Rows: []api.ReservationRow{}}
 	for _, r := range h.Rows {
 		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica,
 			Buyer: r.Buyer, State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros,

@@ -40,6 +40,7 @@ type Modes interface {
 type Products interface {
 	KeepKeys() time.Duration
 	SetStock(ctx context.Context, product, units int64, rules ledger.Rules) error
+	Adjust(ctx context.Context, product int64, at stock.Store, a ledger.Adjustment) (shop.Adjusted, error)
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)

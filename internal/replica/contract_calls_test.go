@@ -417,6 +417,7 @@ var faults = []struct {
 	}},
 	{"a field that is required is missing", func(_ *generator, c *call) bool {
 		c.without("stock")
+		c.without("delta")
 		return c.op.spec.RequestBody != nil && c.op.spec.RequestBody.Value.Required
 	}},
 	{"no token", func(_ *generator, c *call) bool {

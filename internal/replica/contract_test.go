@@ -335,7 +335,7 @@ func (e *exploration) mayFail(c *call, code api.Code) bool {
 func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
-		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.UnknownReservation, api.UnknownOrder,
+		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported, api.UnknownReservation, api.UnknownOrder,
 		api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
 		return true
 	case api.NotFound:

@@ -120,6 +120,9 @@ func (s served) Ask(ctx context.Context, a target.Ask) (said reservationtest.Ans
 		return s.send(ctx, "", s.Call(a))
 	case a.Kind == reservationtest.Read:
 		return s.send(ctx, judge.Cancel, target.Call{Method: http.MethodGet, Path: "/reservations/" + a.Reservation})
+	case a.Kind == judge.Adjust:
+		a.Store = s.store
+		return s.send(ctx, a.Kind, s.Call(a))
 	case a.Kind != "":
 		a.Mode = s.holds
 		return s.send(ctx, a.Kind, s.Call(a))

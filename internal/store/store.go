@@ -55,6 +55,8 @@ var (
 	ErrOtherWay = errors.New("store: the product is sold in another way")
 	// ErrReservationUnsupported: the product is sold in a way that a release would break.
 	ErrReservationUnsupported = errors.New("store: the product takes no holds")
+	// ErrAdjustUnsupported: an adjustment would be overwritten, or reaches what no transaction does.
+	ErrAdjustUnsupported = errors.New("store: the stock cannot be adjusted")
 )
 
 // CountLost is the error of a product whose count or initial count was deleted or evicted while the other, or its

@@ -141,6 +141,8 @@ func (p *Player) Do(sentence string) string {
 		a.For, _ = time.ParseDuration(more)
 	case "restock", "write-off":
 		a.Kind, a.Order, a.Restock = judge.Return, cmp.Or(p.orders[name], uuid.NewString()), verb == "restock"
+	case "adjust":
+		a.Kind = judge.Adjust
 	case "sell":
 	case "overwrite":
 		a.Mode = Absolute
@@ -157,7 +159,8 @@ func (p *Player) Do(sentence string) string {
 	op.Key, op.PaymentID = api.KeyText([]byte(op.Key)), api.KeyText([]byte(op.PaymentID))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a.Kind == judge.Reserve || slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
+	if a.Kind == judge.Reserve || a.Kind == judge.Adjust ||
+		slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
 		p.ops = append(p.ops, op)
 	}
 	return p.tell(a, said, name, more)
@@ -219,6 +222,8 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 	case a.Kind == judge.Confirm && said.OrderID != "":
 		p.bought[said.OrderID] = a.Reservation
 		return said.State + " o" + payment + p.keep("o"+payment, said.OrderID) + refund + replay
+	case a.Kind == judge.Adjust:
+		return fmt.Sprintf("adjusted %+d", said.Delta) + replay
 	case a.Kind == judge.Extend:
 		return said.State + p.extended(said)
 	case a.Kind == judge.Return:

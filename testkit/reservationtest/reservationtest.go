@@ -91,6 +91,21 @@ var rows = []struct {
 		hold a 1 = hold_unsupported; restock s = return_unsupported; reset = ; hold a 1 = held 4
 		overwrite t 1 = hold_unsupported; sell u 1 = sold 3; cancel a = cancelled; overwrite t 1 = hold_unsupported; reset =
 		overwrite t 1 = sold 4`},
+	{"an adjustment moves the stock, once for each key", "", ledger.Rules{}, `hold a 2 = held 3; adjust k 4 = adjusted +4
+		adjust k 4 = adjusted +4 replay; adjust k 5 = idempotency_key_reused; hold b 7 = held 0; adjust l -1 = sold_out 0
+		cancel b = cancelled; adjust l -1 = adjusted -1; confirm a p = confirmed op; adjust m -7 = sold_out 6
+		adjust m -6 = adjusted -6; hold c 1 = sold_out 0; restock op = 2 true; hold c 2 = held 0; adjust n 1 = adjusted +1
+		read a = confirmed; cancel c = cancelled; reset = ; adjust k 4 = adjusted +4; hold d 9 = held 0`},
+	{"an adjustment leaves the limit as it is", "", ledger.Rules{PerBuyer: 3}, `hold x/1 3 = held 2
+		adjust k 2 = adjusted +2; hold x/2 1 = limit_reached 3; hold y/1 3 = held 1; adjust l -1 = adjusted -1
+		brief z/1 1 = sold_out 0; cancel y/1 = cancelled; hold z/2 3 = held 0`},
+	{"sales and adjustments share a count", "", ledger.Rules{}, `sell s 4 = sold 1; adjust k 2 = adjusted +2
+		sell t 3 = sold 0; adjust l -1 = sold_out 0; adjust m 1 = adjusted +1; sell u 1 = sold 0; restock s = 4 true
+		adjust n -4 = adjusted -4; sell v 1 = sold_out 0`},
+	{"an absolute count takes no adjustment", "", ledger.Rules{}, `overwrite s 1 = sold 4; adjust k 1 = adjust_unsupported
+		adjust k -1 = adjust_unsupported; reset = ; adjust k 1 = adjusted +1; hold a 6 = held 0`},
+	{"a product in segments takes adjustments", "sql", ledger.Rules{Segments: 2}, `adjust k 4 = adjusted +4
+		adjust l -9 = adjusted -9; adjust m -1 = sold_out 0; adjust k 4 = adjusted +4 replay`},
 	{"a product in segments takes no reservations", "", ledger.Rules{Segments: 2}, `hold a 1 = hold_unsupported`},
 }
 

@@ -26,6 +26,7 @@ type Store interface {
 	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
 	Read(ctx context.Context, id, replica string) (ledger.Reservation, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
+	Adjust(ctx context.Context, product int64, a ledger.Adjustment) (ledger.Adjustment, bool, error)
 	Sell(ctx context.Context, o ledger.Order) (left *int64, err error)
 	Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error
 	Sweep(ctx context.Context, product int64) (int, error)
@@ -86,6 +87,10 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 		e.Reservation, err = s.Read(ctx, a.Reservation, changer)
 	case judge.Return:
 		said.Quantity, said.Restock, err = s.Return(ctx, a.Product, a.Order, a.Restock)
+	case judge.Adjust:
+		var done ledger.Adjustment
+		done, said.Replayed, err = s.Adjust(ctx, a.Product, ledger.Adjustment{Delta: a.Quantity, Key: []byte(a.Key)})
+		said.Delta = done.Delta
 	default:
 		said.OrderID = uuid.NewString()
 		said.Remaining, err = s.Sell(ctx, ledger.Order{ID: said.OrderID, ProductID: a.Product, Quantity: a.Quantity,
@@ -108,7 +113,8 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 var codes = map[error]api.Code{store.ErrShort: api.SoldOut, store.ErrLimit: api.LimitReached,
 	store.ErrNoReservation: api.UnknownReservation, store.ErrNoOrder: api.UnknownOrder,
 	store.ErrReservationUnsupported: api.HoldUnsupported, store.ErrPaymentReused: api.KeyReused,
-	idempotency.ErrKeyReused: api.KeyReused}
+	store.ErrAdjustUnsupported: api.AdjustUnsupported,
+	idempotency.ErrKeyReused:   api.KeyReused}
 
 func codeOf(err error) api.Code {
 	for known, code := range codes {

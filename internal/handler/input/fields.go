@@ -20,6 +20,7 @@ const (
 	maxSegments = 1000
 	maxLimit    = 1000
 	MaxCursor   = 4096 // bytes
+	maxReason   = 200  // bytes
 	minHoldMS   = int64(stock.MinHold / time.Millisecond)
 	maxHoldMS   = int64(stock.MaxHold / time.Millisecond)
 )
@@ -143,6 +144,29 @@ var StockLevelFields = Fields[StockLevel]{
 	}},
 	{"stock", between(0, maxStock, func(s *StockLevel, n int64) { s.Units = n })},
 	{"segments", between(0, maxSegments, func(s *StockLevel, n int64) { s.Rules.Segments = int(n) })},
+}
+
+// AdjustFields are the fields of an adjustment. There is no default for delta.
+var AdjustFields = Fields[api.Adjust]{
+	{"delta", func(a *api.Adjust, name string, v value) (err error) {
+		if a.Delta, err = v.integer(name, -maxStock, maxStock); err == nil && a.Delta == 0 {
+			err = Invalid(name, "must not be 0")
+		}
+		return err
+	}},
+	{"reason", func(a *api.Adjust, name string, v value) (err error) {
+		if a.Reason, err = v.word(name); err == nil && len(a.Reason) > maxReason {
+			err = Invalid(name, fmt.Sprintf("is longer than %d bytes", maxReason))
+		}
+		return err
+	}},
+	{"store", func(a *api.Adjust, name string, v value) error {
+		text, err := v.word(name)
+		if a.Store = api.Store(text); err == nil && !slices.Contains(api.Stores, a.Store) {
+			err = Invalid(name, "must be redis, sql or etcd")
+		}
+		return err
+	}},
 }
 
 // Rows is the input of GET /products/{id}/orders and /ledger: it selects a page.

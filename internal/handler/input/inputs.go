@@ -68,7 +68,7 @@ func ReadStockLevel(r *http.Request, w http.ResponseWriter) (s StockLevel, err e
 	return s, err
 }
 
-// ReadOnly reads the only field of a path, which must be given.
+// ReadOnly reads the fields of a path of which the first, often the only one, must be given.
 func ReadOnly[T any](r *http.Request, w http.ResponseWriter, f Fields[T]) (v T, err error) {
 	in := decoder[T]{Fields: f, into: &v}
 	if err = in.read(r, w); err == nil && !in.given(f[0].name) {

@@ -38,13 +38,15 @@ var (
 	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "run-payments", "hold-keys",
 		"returned", "closed", "holds-old"}
 	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys",
-		"returned", "closed"}
+		"returned", "closed", "adjusts", "adjust-keys"}
 )
 
 // The scripts of the arrows.
 var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScript, returnScript = script("hold",
 	"hold_make"), script("hold", "hold_confirm"), script("hold", "hold_cancel"), script("hold", "hold_extend"),
 	script("hold", "hold_read"), script("hold", "hold_sweep"), script("hold", "hold_return")
+
+var adjustScript = script("hold", "adjust")
 
 // Reservations makes, changes and reads the reservations of a store. There is one for each store in a process.
 type Reservations struct {

@@ -32,7 +32,8 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (l
 		}
 		// an expiry changes nothing before it is written
 		v.held.overdue, v.held.now, end.held.overdue, end.held.now = 0, 0, 0, 0
-		if v.held == end.held && v.end == end.end && v.last == end.last && v.Stock == end.Stock && v.Initial == end.Initial {
+		if v.held == end.held && v.end == end.end && v.last == end.last && v.Stock == end.Stock &&
+			len(v.Adjustments) == len(end.Adjustments) && v.Initial == end.Initial {
 			return h, nil
 		}
 	}
@@ -49,7 +50,7 @@ func (r *Reservations) pageOf(ctx context.Context, product int64, v view, after 
 	h := ledger.Reservations{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
-		BuyerUnits: map[string]int64{},
+		BuyerUnits: map[string]int64{}, Adjustments: v.Adjustments,
 	}
 	if err != nil {
 		return h, err

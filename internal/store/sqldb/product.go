@@ -73,10 +73,14 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 				return err
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
-			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders} {
+			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders,
+				s.q.DeleteAdjustments} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}
+			}
+			if err := tx.set(product, run, stock); err != nil {
+				return err
 			}
 			for _, key := range locks {
 				if err := tx.exec(s.q.DeleteLock, []byte(key)); err != nil {
@@ -84,7 +88,7 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 				}
 			}
 			if rules.Units {
-				if err := tx.makeUnits(product, run, stock); err != nil {
+				if err := tx.makeUnits(product, run, 0, stock); err != nil {
 					return err
 				}
 			}
@@ -93,9 +97,9 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 	})
 }
 
-// makeUnits makes the units of a run, a thousand in a statement.
-func (t *Tx) makeUnits(product, run, n int64) error {
-	for at := int64(0); at < n; {
+// makeUnits makes units of a run, those after a number up to another, a thousand in a statement.
+func (t *Tx) makeUnits(product, run, at, n int64) error {
+	for at < n {
 		var args []any
 		for ; at < n && len(args) < 3000; at++ {
 			args = append(args, product, run, at+1)
@@ -106,6 +110,15 @@ func (t *Tx) makeUnits(product, run, n int64) error {
 		}
 	}
 	return nil
+}
+
+// set writes down that a run begins with so many units.
+func (t *Tx) set(product, run, stock int64) error {
+	now, err := ReservationTx{t}.now()
+	if err == nil {
+		err = t.exec(t.q.AdjustmentInsert, product, run, nil, stock, "", stock, stock, now)
+	}
+	return err
 }
 
 // newRun draws a name that no other run has, in this database or in another one behind the same log.

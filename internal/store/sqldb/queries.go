@@ -37,6 +37,8 @@ type queries struct {
 	BuyerTake, BuyerGive, BuyerHas, BuyerBought, UnitsFree, UnitsInsert, UnitsOld, UnitsTake, UnitsOwn string
 	UnitsGive, UnitsWriteOff, OrderLock, OrderReturn, HoldsOf, HoldRules                               string
 	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest              string
+	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
+	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

@@ -26,7 +26,7 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (h
 				return err
 			}
 			h.Initial, h.Stock, h.WrittenOff, h.Held, h.Overdue = f.Initial, f.Stock, f.WrittenOff, f.Held, v.overdue
-			h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
+			h.Ordered, h.Adjustments = f.Totals.Units-f.WrittenOff-f.Restocked, f.Adjustments
 		}
 		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer)
 		if errors.Is(err, sql.ErrNoRows) {

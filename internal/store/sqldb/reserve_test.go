@@ -59,6 +59,10 @@ func (l life) Sell(ctx context.Context, o ledger.Order) (left *int64, err error)
 	return left, err
 }
 
+func (l life) Adjust(ctx context.Context, product int64, a ledger.Adjustment) (ledger.Adjustment, bool, error) {
+	return l.s.Adjust(ctx, product, a, false)
+}
+
 func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
 	return l.s.Reset(ctx, product, stock, rules)
 }

@@ -24,6 +24,9 @@ func TestSQLActsOnProducts(t *testing.T) {
 			Acts: map[ledger.Act]func(int64) error{ledger.Return: func(product int64) error {
 				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true)
 				return err
+			}, ledger.Adjust: func(product int64) error {
+				_, _, err := s.Adjust(t.Context(), product, ledger.Adjustment{Delta: 3, Key: []byte("k")}, false)
+				return err
 			}},
 		}
 		for act, do := range sqlActs {

@@ -11,6 +11,35 @@ JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
 JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
 WHERE o.product_id = ?
 
+-- name: adjust_lock
+-- Locks a product for an adjustment: whoever compares lease_seq notices it. ?1 = product id. No row = there is none.
+UPDATE product_stock SET lease_seq = lease_seq + 1 WHERE id = ?
+
+-- name: adjust
+-- Adds units to what there was at first and to what there is. ?1 = delta, ?2 = delta, ?3 = product id.
+UPDATE product_stock SET initial = initial + ?, stock = stock + ?, version = version + 1 WHERE id = ?
+
+-- name: adjusted_by
+-- What an adjustment under a key was. ?1 = product id, ?2 = run, ?3 = key.
+SELECT delta, reason, idempotency_key, initial, stock, at_us FROM adjustment WHERE product_id = ? AND run = ? AND idempotency_key = ?
+
+-- name: adjustment_insert
+-- Writes an adjustment down, or the setting of a run. ?1 = product id, ?2 = run, ?3 = key, NULL = the setting, ?4 = delta, ?5 = reason,
+-- ?6 = initial stock with it, ?7 = free units after it, ?8 = microseconds.
+INSERT INTO adjustment (product_id, run, idempotency_key, delta, reason, initial, stock, at_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: adjustments_of
+-- The newest adjustments of a run, the newest first. ?1 = product id, ?2 = run, ?3 = how many.
+SELECT delta, reason, idempotency_key, initial, stock, at_us FROM adjustment WHERE product_id = ? AND run = ? ORDER BY seq DESC LIMIT ?
+
+-- name: adjustments_sum
+-- How many adjustments a run has, and their sum. ?1 = product id, ?2 = run.
+SELECT COUNT(*), COALESCE(SUM(delta), 0) FROM adjustment WHERE product_id = ? AND run = ?
+
+-- name: delete_adjustments
+-- ?1 = product id.
+DELETE FROM adjustment WHERE product_id = ?
+
 -- name: delete_keys
 -- ?1 = product id.
 DELETE FROM idempotent_log WHERE product_id = ?
@@ -75,6 +104,14 @@ SELECT COUNT(*) FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS
 -- name: units_insert
 -- Makes units; a row of values per unit. ?1 = product, ?2 = run, ?3 = number.
 INSERT INTO unit (product_id, run, unit_id) VALUES (?, ?, ?)
+
+-- name: units_delete
+-- Deletes free units that the transaction has locked. ?1 = product, ?2 = run, ?... = units.
+DELETE FROM unit WHERE product_id = ? AND run = ? AND unit_id IN (?)
+
+-- name: units_last
+-- The highest number of a unit. ?1 = product, ?2 = run.
+SELECT COALESCE(MAX(unit_id), 0) FROM unit WHERE product_id = ? AND run = ?
 
 -- name: units_old
 -- Deletes the units of earlier runs of a product. ?1 = product, ?2 = run.

@@ -129,6 +129,11 @@ SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = 
 AND unit_id >= ?
 ORDER BY unit_id LIMIT ? FOR UPDATE SKIP LOCKED
 
+-- name: units_spare
+-- Locks free units that nobody else has locked, the last first. ?1 = product, ?2 = run, ?3 = how many.
+SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0
+ORDER BY unit_id DESC LIMIT ? FOR UPDATE SKIP LOCKED
+
 -- name: order_lock
 -- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
 SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode

@@ -132,6 +132,10 @@ ON CONFLICT DO NOTHING
 -- Free units. ?1 = product, ?2 = run, ?3 = how many.
 SELECT unit_id FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0 ORDER BY unit_id LIMIT ?
 
+-- name: units_spare
+-- Free units, the last first. ?1 = product, ?2 = run, ?3 = how many.
+SELECT unit_id FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0 ORDER BY unit_id DESC LIMIT ?
+
 -- name: order_lock
 -- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
 SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
