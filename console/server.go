@@ -20,6 +20,8 @@ type Options struct {
 	Token string
 	// Hosts are names under which the console is served, besides localhost and IP addresses; "*" = any.
 	Hosts []string
+	// URL is the address of the shop's balancer, for the page of a product.
+	URL string
 	// Replicas are the replicas of the stack, in their order.
 	Replicas []Replica
 	// Stack describes the servers of the stack, a sentence for each.
@@ -45,6 +47,7 @@ type Console struct {
 	hub     *hub
 	client  *http.Client
 	handler http.Handler
+	reading chan struct{}   // one product at a time
 	base    context.Context //nolint:containedctx // of the runs, which outlive the requests that start them
 	cancel  context.CancelFunc
 
@@ -58,7 +61,7 @@ type Console struct {
 // New returns a console. Close ends its run and its streams.
 func New(o Options, driver Driver) *Console {
 	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(),
-		client: &http.Client{Transport: &http.Transport{}}}
+		client: &http.Client{Transport: &http.Transport{}}, reading: make(chan struct{}, 1)}
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.handler = c.access.guard(inJSON(c.routes()))
 	return c
@@ -80,6 +83,8 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("DELETE /console/api/runs", c.access.wants(c.endRun))
 	mux.HandleFunc("GET /console/api/lessons", c.access.wants(c.lessons))
 	mux.HandleFunc("POST /console/api/step", c.access.wants(c.play))
+	mux.HandleFunc("GET /console/api/products/{id}", c.product)
+	mux.HandleFunc("POST /console/api/products/{id}/acts", c.access.wants(c.act))
 	c.bookRoutes(mux)
 	return mux
 }

@@ -242,6 +242,7 @@ func testPlayBrowser(t *testing.T, p playing) {
 	b.wait(`document.documentElement.scrollWidth <= 390`)
 	b.shot("run-lease-seq-zh-390")
 	testPlayHolds(t, b)
+	testPlayProduct(t, b)
 	testPlayKeyboard(t, b)
 	testPlayCompare(t, b)
 	testPlayMatrix(t, b)
