@@ -20,7 +20,7 @@ import (
 const (
 	mostPages = 40               // of the orders, and of the reservations of a store, that are read
 	mostRows  = 100              // of each list that a browser gets
-	actWithin = 75 * time.Second // as nginx.conf has it
+	askWithin = 75 * time.Second // as nginx.conf has it
 )
 
 // Shelf is the body of GET /console/api/products/{id}: a product with its newest rows that have all words of a search.
@@ -138,6 +138,8 @@ func pages[T any](ctx context.Context, c *Console, token bool, path string, add 
 // ask sends a request to the shop.
 func (c *Console) ask(ctx context.Context, method, path string, body []byte, key string, token bool) (status int,
 	header http.Header, said []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.options.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err
@@ -165,7 +167,7 @@ func (s *Shelf) search(words []string) {
 	for i := range s.Reservations {
 		var n int
 		s.Reservations[i].Rows, n = having(s.Reservations[i].Rows, words, func(r api.ReservationRow) string {
-			text := fmt.Sprint(r.ReservationID, r.Key, " ", r.Mode, " ", r.Buyer, " ", r.State)
+			text := fmt.Sprint(r.ReservationID, " ", r.Key, " ", r.Mode, " ", r.Buyer, " ", r.State)
 			for _, p := range r.Payments {
 				text += fmt.Sprint(" ", p.Payment, " ", p.OrderID, p.Outcome)
 			}
@@ -214,8 +216,7 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		fail(w, errNotFound)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actWithin)
-	defer cancel()
+	ctx := context.WithoutCancel(r.Context())
 	wants := a.Do == "return" || a.Do == "adjust"
 	status, header, said, err := c.ask(ctx, http.MethodPost, path, a.With, a.Key, wants)
 	d := Done{Happened: api.Unknown, Replica: header.Get(api.HeaderReplica),
