@@ -29,7 +29,7 @@ type ReservationOp struct {
 	Kind   ReservationKind `json:"kind"`
 	Call   int64           `json:"call"`
 	Return int64           `json:"return"`
-	Key    string          `json:"key,omitempty"` // of a reserve; "" = none
+	Key    string          `json:"key,omitempty"` // of a reserve or an extension; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
 	Outcome       Outcome `json:"outcome"`
@@ -42,7 +42,9 @@ type ReservationOp struct {
 	Refund        bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
 	Expired       bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
 	Restock       bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
-	Replayed      bool    `json:"replayed,omitempty"`
+	// Expires is the deadline that an OK extension was answered, in microseconds by the store's clock; 0 = not told.
+	Expires  int64 `json:"expires_us,omitempty"`
+	Replayed bool  `json:"replayed,omitempty"`
 }
 
 // The states of a reservation, as the API tells them.
@@ -65,8 +67,8 @@ type ReservationReport struct {
 // Reservations says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
-//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
-//     to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//   - each reservation went allowed ways, by its events, and was extended as often as the product allows, once by each
+//     request: expired before the deadline that was valid then, or extended to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
 //     confirmed after it is D, or O if the sums show that its units were sold again; a second
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
@@ -213,12 +215,15 @@ func (j *reservationJudge) walk() {
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
 	j.twice = map[string]int64{}
 	for _, row := range j.book.Rows {
-		last, again, deadline := "", false, int64(0)
+		last, extensions, deadline, requests := "", 0, int64(0), map[string]bool{}
 		for _, e := range row.Events {
 			rehold := e.Was == expired && e.Now == confirmed
 			extends := e.Was == held && e.Now == held
+			if extends {
+				extensions++
+			}
 			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
-				extends && again {
+				extensions > max(j.book.Extends, 1) || requests[e.Request] {
 				if bad = append(bad, row.ReservationID); len(bad) == 1 {
 					was, now = last, e.Now
 				}
@@ -237,7 +242,7 @@ func (j *reservationJudge) walk() {
 			case extends && e.AtMicros >= deadline:
 				extended = append(extended, row.ReservationID)
 			}
-			last, again = e.Now, again || extends
+			last, requests[e.Request] = e.Now, e.Request != ""
 			if e.Now == held { // a later change may not know that it was extended
 				deadline = e.DeadlineMicros
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/say/text"
 )
 
@@ -127,7 +128,12 @@ func (j *reservationJudge) keeps(op ReservationOp) bool {
 				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
 			})
 	case Extend:
-		return there && !changed(func(e api.ReservationEvent) bool { return e.Was == held && e.Now == held })
+		request := ledger.Digest([]byte(op.Key))
+		made := func(e api.ReservationEvent) bool { return request != "" && e.Request == request }
+		mine := changed(made) // else it was answered what another one has made
+		return there && !changed(func(e api.ReservationEvent) bool {
+			return e.Was == held && e.Now == held && (made(e) || !mine) && (op.Expires == 0 || e.DeadlineMicros == op.Expires)
+		})
 	case Return:
 		return there && !slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool {
 			return o.OrderID == op.OrderID && o.Returned && o.Restocked == op.Restock

@@ -47,7 +47,7 @@ type wanted struct {
 func (a Ask) Call() Call {
 	c := Call{Method: http.MethodPost, ContentType: jsonType}
 	hold := a.For.Milliseconds()
-	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm {
+	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm || a.Kind == judge.Extend {
 		c.Key = a.Key
 	}
 	switch a.Kind {
@@ -117,6 +117,8 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.ReservationID, op.Key = said.ReservationID, a.Key
 	case judge.Confirm:
 		op.PaymentID = a.Key
+	case judge.Extend:
+		op.Key, op.Expires = a.Key, said.ExpiresAt.UnixMicro()
 	case judge.Return:
 		op.OrderID = a.Order
 	}

@@ -11,7 +11,7 @@ const (
 	reserveSQL  = "internal/stock/reserve_sql.go"
 	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)"
 	storeTests  = "./internal/store/sqldb "
-	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
+	extendedYet = "  AND COALESCE(extended_us, 0) = ?\n"
 )
 
 // unlocked has a transaction lock no reservation.
@@ -83,18 +83,22 @@ var reservationMutants = []mutant{
 			"late"}},
 		mode: "reserve-redis", store: "redis", fault: "expiry", letters: "O",
 	},
-	tested("two orders of one reservation", storeTests+"TestHoldArrows",
+	tested("two orders of one reservation", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "e.Refund = h.State != ledger.Held", "e.Refund = h.State == ledger.Expired"}),
-	tested("extended twice", storeTests+"TestHoldsExtendAndVoid",
-		testenv.Edit{holdEnd, "h.State != ledger.Held || h.ExtendedMicros > 0", "h.State != ledger.Held"},
-		testenv.Edit{bothSQL, extendedYet, "AND state = 'held'\n"}),
-	tested("units of an ended run given to the next", storeTests+"TestHoldsExtendAndVoid",
+	tested("extended twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "may = h.ExtendedMicros == 0", "may = true"},
+		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}),
+	tested("an extension counts twice under one key", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "if n++; of == request {", "if n++; of == request && n < 0 {"}),
+	tested("an extension under one key gets the deadline of another", "./internal/store/redisdb TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "h.events:sub(1, made)", "h.events"}),
+	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
 	loaded("returned twice",
 		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
 		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),
-	tested("a late payment beyond the buyer's limit", storeTests+"TestHoldsRefuse",
+	tested("a late payment beyond the buyer's limit", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
 	loaded("a cart gives back its first item only",

@@ -79,6 +79,7 @@ type Reservations struct {
 	WrittenOff int64            `json:"written_off"` // returned, and not put back
 	Overdue    int64            `json:"overdue"`     // of the held units, those past their deadline
 	PerBuyer   int64            `json:"per_buyer,omitempty"`
+	Extends    int              `json:"extends,omitempty"` // how often a reservation may be extended; 0 = once
 	Run        int64            `json:"run"`
 	BuyerUnits map[string]int64 `json:"buyer_units,omitempty"`
 	// SweepMS is the mean time between two sweeps of the replica that answers; 0 = it does not sweep. The next sweep comes
@@ -135,7 +136,7 @@ type ReservationOrder struct {
 	Restocked bool   `json:"restocked,omitempty"`
 }
 
-// ReservationEvent is a change of state.
+// ReservationEvent is a change of state, or of the deadline.
 type ReservationEvent struct {
 	Was            string `json:"was"` // "" = made
 	Now            string `json:"now"`
@@ -144,6 +145,8 @@ type ReservationEvent struct {
 	AtMicros       int64  `json:"at_us"`
 	// CommittedMicros is by when a sweep's expiry was certain; absent if nobody looked.
 	CommittedMicros int64 `json:"committed_us,omitempty"`
+	// Request stands for the Idempotency-Key of an extension: the same key, the same text.
+	Request string `json:"request,omitempty"`
 }
 
 // ReservationPaid is a payment with its one end.

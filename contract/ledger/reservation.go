@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -37,8 +39,8 @@ type Reservation struct {
 	Buyer         string // "" = not given
 	State         ReservationState
 	Late          string
-	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the one extension was granted, 0
-	// = not yet.
+	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the last extension was granted, 0
+	// = none was.
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []ReservationItem
 }
@@ -50,7 +52,7 @@ type ReservationItem struct {
 	OrderID             string // once it is confirmed
 }
 
-// ReservationEvent is a change of a reservation's state.
+// ReservationEvent is a change of a reservation's state, or of its deadline.
 type ReservationEvent struct {
 	ReservationID  string
 	Was, Now       ReservationState // Was "" = made
@@ -59,6 +61,17 @@ type ReservationEvent struct {
 	AtMicros       int64
 	// CommittedMicros is by when a sweep's expiry was certain; 0 = nobody looked.
 	CommittedMicros int64
+	// Request is the [Digest] of the key of an extension; "" = it had none.
+	Request string
+}
+
+// Digest stands for an idempotency key where it is only compared: 32 characters, whatever the key; "" = no key.
+func Digest(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:16])
 }
 
 // Payment is what a confirm came with, and its one end.
@@ -81,6 +94,7 @@ type Reservations struct {
 	WrittenOff int64 // returned, and not put back
 	Overdue    int64 // of the held units, those past their deadline
 	PerBuyer   int64 // 0 = no limit
+	Extends    int   // how often a reservation may be extended
 	Run        int64
 	BuyerUnits map[string]int64
 	Rows       []ReservationRow // by id
@@ -116,8 +130,7 @@ type Ended struct {
 // MaxUnits is the most units of a product that has a row per unit.
 const MaxUnits = 100_000
 
-// ShortError is the refusal of a hold, with the product that it is about. Where the limit is reached, Available is
-// that.
+// ShortError is the refusal of a hold, with the product that it is about. Where a limit is reached, Available is that.
 type ShortError struct {
 	Err                             error
 	ProductID, Requested, Available int64

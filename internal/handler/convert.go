@@ -81,7 +81,7 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
-		BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Rows: []api.ReservationRow{}}
+		Extends: h.Extends, BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Rows: []api.ReservationRow{}}
 	for _, r := range h.Rows {
 		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica,
 			Buyer: r.Buyer, State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros,
@@ -92,7 +92,8 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 		}
 		for _, e := range r.Events {
 			row.Events = append(row.Events, api.ReservationEvent{Was: string(e.Was), Now: string(e.Now),
-				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros})
+				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros,
+				Request: e.Request})
 		}
 		for _, p := range r.Payments {
 			row.Payments = append(row.Payments, api.ReservationPaid{Payment: api.KeyText(p.ID), OrderID: p.OrderID,

@@ -338,6 +338,8 @@ func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.UnknownReservation, api.UnknownOrder,
 		api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
 		return true
+	case api.KeyMissing: // where the product allows several extensions
+		return c.op.path == "/reservations/{id}/extend"
 	case api.NotFound:
 		return c.op.path == "/problems/{code}"
 	}

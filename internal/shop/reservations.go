@@ -63,6 +63,10 @@ func settled[T any](
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
 	}
+	if short, ok := errors.AsType[*ledger.ShortError](err); ok && errors.Is(err, store.ErrTooLong) {
+		err = invalid("hold_ms", fmt.Sprintf("must be at most %d: the max_hold_ms of product %d", short.Available,
+			short.ProductID))
+	}
 	return r, refusal(err)
 }
 
@@ -70,7 +74,7 @@ func settled[T any](
 type changer interface {
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
 	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
-	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
+	Extend(ctx context.Context, id, replica string, hold time.Duration, key []byte) (ledger.Ended, error)
 	Read(ctx context.Context, id, replica string) (ledger.Reservation, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
 	Page(ctx context.Context, product int64, after string) (ledger.Reservations, error)
@@ -104,11 +108,11 @@ var nobodys = []string{"sql-0-" + uuid.Nil.String(), "redis-0-" + uuid.Nil.Strin
 // Confirm makes an order of a reservation, which payment has paid. The error is a *stock.ReservationEndedError if the
 // payment must go back. Repeated with the same payment, it answers the same; the result then says Replay.
 func (r *reservations) Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error) {
-	switch {
-	case len(payment) == 0:
+	if len(payment) == 0 {
 		return ledger.Ended{}, stock.ErrKeyMissing
-	case len(payment) > 255:
-		return ledger.Ended{}, invalid("Idempotency-Key", "is longer than 255 bytes")
+	}
+	if err := shortKey(payment); err != nil {
+		return ledger.Ended{}, err
 	}
 	order, err := uuid.NewV7()
 	if err != nil {
@@ -134,6 +138,14 @@ func (r *reservations) Confirm(ctx context.Context, id string, payment []byte) (
 	return e, err
 }
 
+// shortKey refuses a key that is too long.
+func shortKey(key []byte) error {
+	if len(key) > 255 {
+		return invalid("Idempotency-Key", "is longer than 255 bytes")
+	}
+	return nil
+}
+
 // Cancel gives the units of a reservation back; one that has ended already stays as it is. The error is a
 // *stock.ReservationEndedError if it is an order by now.
 func (r *reservations) Cancel(ctx context.Context, id string) (ledger.Ended, error) {
@@ -146,11 +158,14 @@ func (r *reservations) Cancel(ctx context.Context, id string) (ledger.Ended, err
 	return e, err
 }
 
-// Extend moves the deadline of a reservation, once. The error is a *stock.ReservationEndedError if it is not held any
-// more.
-func (r *reservations) Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error) {
+// Extend moves the deadline of a reservation, as often as its product allows; where that is more than once, the key
+// tells a repetition. The error is a *stock.ReservationEndedError if it is not held any more.
+func (r *reservations) Extend(ctx context.Context, id string, hold time.Duration, key []byte) (ledger.Ended, error) {
+	if err := shortKey(key); err != nil {
+		return ledger.Ended{}, err
+	}
 	e, err := r.change(ctx, id, func(ctx context.Context, h changer) (ledger.Ended, error) {
-		return h.Extend(ctx, id, r.options.Replica, hold)
+		return h.Extend(ctx, id, r.options.Replica, hold, key)
 	})
 	if err == nil && e.Reservation.State != ledger.Held {
 		err = &stock.ReservationEndedError{State: e.Reservation.State}

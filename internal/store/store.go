@@ -55,6 +55,8 @@ var (
 	ErrOtherWay = errors.New("store: the product is sold in another way")
 	// ErrReservationUnsupported: the product is sold in a way that a release would break.
 	ErrReservationUnsupported = errors.New("store: the product takes no holds")
+	// ErrTooLong: the product allows no hold and no extension of that many milliseconds. See [ledger.ShortError].
+	ErrTooLong = errors.New("store: longer than the product allows")
 )
 
 // CountLost is the error of a product whose count or initial count was deleted or evicted while the other, or its

@@ -119,25 +119,28 @@ func (p *Player) each(sentences string, then func(sentence string)) {
 // Do says a sentence of verb, name and more, and returns what came of it.
 func (p *Player) Do(sentence string) string {
 	p.Helper()
-	words := append(strings.Fields(sentence), "", "")
-	verb, name, more := words[0], words[1], words[2]
+	words := append(strings.Fields(sentence), "", "", "")
+	verb, name, more, last := words[0], words[1], words[2], words[3]
 	a := target.Ask{Product: p.Product, Reservation: p.ID(name), Wait: testkit.Most / 3}
 	a.Quantity, _ = strconv.ParseInt(more, 10, 64)
 	a.Buyer, _, _ = strings.Cut(name, "/")
 	if !strings.Contains(name, "-") {
-		a.Key = p.Key + p.Space + name
+		a.Key = p.key(name)
 	}
 	switch verb {
 	case "hold", "again":
 		a.Kind, a.For, a.Reservation = judge.Reserve, time.Minute, p.newID()
+		if last != "" {
+			a.For, _ = time.ParseDuration(last)
+		}
 	case "brief", "brief-again":
 		a.Kind, a.For, a.Reservation = judge.Reserve, p.Brief, p.newID()
 	case "confirm":
-		a.Kind, a.Key = judge.Confirm, p.Key+p.Space+more
+		a.Kind, a.Key = judge.Confirm, p.key(more)
 	case "cancel", "read":
 		a.Kind = judge.ReservationKind(verb)
 	case "extend":
-		a.Kind = judge.Extend
+		a.Kind, a.Key = judge.Extend, p.key(last)
 		a.For, _ = time.ParseDuration(more)
 	case "restock", "write-off":
 		a.Kind, a.Order, a.Restock = judge.Return, cmp.Or(p.orders[name], uuid.NewString()), verb == "restock"
@@ -154,13 +157,23 @@ func (p *Player) Do(sentence string) string {
 	said := p.Ask(p.Context(), a)
 	op := a.ReservationOp(said.Answer)
 	op.Call, op.Return = called.UnixNano(), time.Now().UnixNano()
-	op.Key, op.PaymentID = api.KeyText([]byte(op.Key)), api.KeyText([]byte(op.PaymentID))
+	if op.PaymentID = api.KeyText([]byte(op.PaymentID)); op.Kind == judge.Reserve {
+		op.Key = api.KeyText([]byte(op.Key))
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a.Kind == judge.Reserve || slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
 		p.ops = append(p.ops, op)
 	}
 	return p.tell(a, said, name, more)
+}
+
+// key is that of a name, "" without one.
+func (p *Player) key(name string) string {
+	if name == "" {
+		return ""
+	}
+	return p.Key + p.Space + name
 }
 
 // move does what is no request.
@@ -220,7 +233,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		p.bought[said.OrderID] = a.Reservation
 		return said.State + " o" + payment + p.keep("o"+payment, said.OrderID) + refund + replay
 	case a.Kind == judge.Extend:
-		return said.State + p.extended(said)
+		return said.State + p.extended(said) + replay
 	case a.Kind == judge.Return:
 		for _, row := range p.sold {
 			if o := &row.Orders[0]; o.OrderID == a.Order {
@@ -253,14 +266,15 @@ func (p *Player) keep(name, order string) string {
 
 // extended says by how much, to the nearest minute, a reservation was extended, if it is held.
 func (p *Player) extended(said Answer) string {
-	row := rowOf(p.book(), said.ReservationID)
-	switch {
-	case said.State != target.StateHeld:
+	if said.State != target.StateHeld {
 		return ""
-	case row.ExpiresMicros != said.ExpiresAt.UnixMicro():
-		return " until another time than in the books"
 	}
-	return " by " + (time.Duration(row.ExpiresMicros-row.ExtendedMicros) * time.Microsecond).Round(time.Minute).String()
+	for _, e := range rowOf(p.book(), said.ReservationID).Events {
+		if e.Was == e.Now && e.DeadlineMicros == said.ExpiresAt.UnixMicro() {
+			return " by " + (time.Duration(e.DeadlineMicros-e.AtMicros) * time.Microsecond).Round(time.Minute).String()
+		}
+	}
+	return " until another time than in the books"
 }
 
 func (p *Player) book() *api.Reservations {

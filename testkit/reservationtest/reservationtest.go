@@ -3,12 +3,14 @@
 // sentence the judge must find the books right.
 //
 // The part of a name before a '/' is the buyer. The name is the idempotency key, unless it has a '-', and so may be the
-// same text as a payment. The order of payment p is op, that of a sale has the sale's name.
+// same text as a payment. The order of payment p is op, that of a sale has the sale's name. A hold is for a minute, or
+// for the time at its end; an extension may have a key there.
 package reservationtest
 
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"lastitem/contract/ledger"
 )
@@ -58,6 +60,14 @@ var rows = []struct {
 	{"an extension counts from now, once, and shortens nothing", "", ledger.Rules{}, `hold a 1 = held 4
 		extend a 30m = held by 30m0s; extend a 1h = held by 30m0s; confirm a p = confirmed op; hold b 1 = held 3
 		extend b 1s = held by 1m0s; sweep = 0; read b = held`},
+	{"a product says how long units are held, and how often that is extended", "", ledger.Rules{MaxHold: 2 * time.Hour,
+		Extends: 2}, `hold a 1 3h = invalid_request; hold a 1 2h = held 4; extend a 90m = idempotency_key_missing
+		extend a 3h k = invalid_request; extend a 115m k = held by 2h0m0s; extend a 2h l = held by 2h0m0s
+		extend a 1h k = held by 2h0m0s replay; extend a 1h m = held by 2h0m0s; confirm a p = confirmed op
+		extend a 2h k = confirmed; hold b 1 = held 3; extend b 1h k = held by 1h0m0s; extend b 2h l = held by 2h0m0s
+		extend b 90m k = held by 1h0m0s replay; extend b 2h m = held by 2h0m0s; cancel b = cancelled`},
+	{"without a time units are held for as long as the product allows", "", ledger.Rules{MaxHold: 100 * time.Millisecond},
+		`hold a 1 0s = held 4; late a = ; sweep = 1; read a = expired`},
 	{"a new run voids what is held", "", ledger.Rules{}, `hold a 2 = held 3; hold b 1 = held 2; confirm b p = confirmed op
 		brief c 1 = held 1; late c = ; reset = ; read c = void; read a = void; sweep = 0; confirm a q = void refund
 		confirm a q = void refund; cancel a = void; extend a 1h = void; confirm b p = confirmed op replay

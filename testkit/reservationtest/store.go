@@ -23,7 +23,7 @@ type Store interface {
 		earlier bool, err error)
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
 	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
-	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
+	Extend(ctx context.Context, id, replica string, hold time.Duration, key []byte) (ledger.Ended, error)
 	Read(ctx context.Context, id, replica string) (ledger.Reservation, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
 	Sell(ctx context.Context, o ledger.Order) (left *int64, err error)
@@ -54,7 +54,7 @@ func (s stored) Ask(ctx context.Context, a target.Ask) (said Answer) {
 	if err != nil {
 		said = Answer{Answer: target.Answer{Outcome: judge.Declined, Code: codeOf(err)}}
 	}
-	if short, ok := errors.AsType[*ledger.ShortError](err); ok {
+	if short, ok := errors.AsType[*ledger.ShortError](err); ok && said.Code != api.InvalidRequest {
 		said.Outcome, said.Available, said.PerBuyer = judge.Refused, &short.Available, short.Available
 	}
 	if said.Code == api.UnknownReservation && a.Kind == judge.Confirm {
@@ -81,7 +81,8 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 	case judge.Cancel:
 		e, err = s.Cancel(ctx, a.Reservation, changer)
 	case judge.Extend:
-		e, err = s.Extend(ctx, a.Reservation, changer, a.For)
+		e, err = s.Extend(ctx, a.Reservation, changer, a.For, []byte(a.Key))
+		said.Replayed = e.Replay
 	case Read:
 		e.Reservation, err = s.Read(ctx, a.Reservation, changer)
 	case judge.Return:
@@ -108,7 +109,8 @@ func (s stored) ask(ctx context.Context, a target.Ask) (said Answer, err error) 
 var codes = map[error]api.Code{store.ErrShort: api.SoldOut, store.ErrLimit: api.LimitReached,
 	store.ErrNoReservation: api.UnknownReservation, store.ErrNoOrder: api.UnknownOrder,
 	store.ErrReservationUnsupported: api.HoldUnsupported, store.ErrPaymentReused: api.KeyReused,
-	idempotency.ErrKeyReused: api.KeyReused}
+	idempotency.ErrKeyReused: api.KeyReused, idempotency.ErrKeyMissing: api.KeyMissing,
+	store.ErrTooLong: api.InvalidRequest}
 
 func codeOf(err error) api.Code {
 	for known, code := range codes {

@@ -20,8 +20,8 @@ const (
 	maxSegments = 1000
 	maxLimit    = 1000
 	MaxCursor   = 4096 // bytes
-	minHoldMS   = int64(stock.MinHold / time.Millisecond)
-	maxHoldMS   = int64(stock.MaxHold / time.Millisecond)
+	minHoldMS   = int64(ledger.MinHold / time.Millisecond)
+	maxHoldMS   = int64(ledger.LongestHold / time.Millisecond)
 )
 
 // Values of fields that are not given.
@@ -141,6 +141,10 @@ var StockLevelFields = Fields[StockLevel]{
 		s.Rules.Units, err = v.yes(name)
 		return err
 	}},
+	{"max_hold_ms", between(minHoldMS, maxHoldMS, func(s *StockLevel, n int64) {
+		s.Rules.MaxHold = time.Duration(n) * time.Millisecond
+	})},
+	{"extends", between(1, ledger.MostExtends, func(s *StockLevel, n int64) { s.Rules.Extends = int(n) })},
 	{"stock", between(0, maxStock, func(s *StockLevel, n int64) { s.Units = n })},
 	{"segments", between(0, maxSegments, func(s *StockLevel, n int64) { s.Rules.Segments = int(n) })},
 }

@@ -13,7 +13,7 @@ import (
 // ReadDeduction reads the input of a deduction or of a hold. Package shop checks whether its quantities are within
 // their limits.
 func ReadDeduction(r *http.Request, w http.ResponseWriter, f Fields[Deduction]) (*Deduction, error) {
-	d := &Deduction{Product: defaultProduct, Quantity: 1, WaitMS: defaultWaitMS, HoldMS: stock.DefaultHold.Milliseconds()}
+	d := &Deduction{Product: defaultProduct, Quantity: 1, WaitMS: defaultWaitMS}
 	in := decoder[Deduction]{Fields: f, into: d}
 	if err := in.read(r, w); err != nil {
 		return nil, err

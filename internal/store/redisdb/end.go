@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 )
 
@@ -62,9 +63,28 @@ func (r *Reservations) Cancel(ctx context.Context, id, replica string) (ledger.E
 }
 
 // Extend is like that of sqldb.
-func (r *Reservations) Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error) {
-	h, err := r.end(ctx, extendScript, id, escaped(replica), hold.Microseconds())
-	return ledger.Ended{Reservation: h}, err
+func (r *Reservations) Extend(
+	ctx context.Context, id, replica string, hold time.Duration, key []byte,
+) (e ledger.Ended, err error) {
+	product, err := holdProductOf(id)
+	if err != nil {
+		return e, err
+	}
+	list, err := r.arrow(ctx, extendScript, r.holdKeys(product), id, escaped(replica), hold.Microseconds(),
+		ledger.Digest(key))
+	switch {
+	case err != nil:
+		return e, err
+	case list[0] == "keyless":
+		return e, idempotency.ErrKeyMissing
+	case list[0] == "long":
+		return e, tooLong(product, hold, list)
+	}
+	e.Reservation, err = r.endedReservation(id, list, 2)
+	if e.Replay = textAt(list, 4) == "replay"; err == nil && e.Replay {
+		err = integer(list, 3, &e.Reservation.ExpiresMicros)
+	}
+	return e, err
 }
 
 // Read is like that of sqldb; a held one of an earlier run is told as void.

@@ -49,6 +49,7 @@ func (r *Reservations) pageOf(ctx context.Context, product int64, v view, after 
 	h := ledger.Reservations{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
+		Extends:    int(v.held.extends),
 		BuyerUnits: map[string]int64{},
 	}
 	if err != nil {

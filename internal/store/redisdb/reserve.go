@@ -14,7 +14,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// Reserve holds the units of h for the given time, and returns it with its run, times and rules, and the stock that it
+// Reserve holds the units of h for the given time, see [ledger.HoldFor], and returns it with its run, times and rules, and the stock that it
 // left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
 // returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
 // [idempotency.ErrKeyReused]. More than one product is [store.ErrCrossSlot].
@@ -42,6 +42,9 @@ func (r *Reservations) Reserve(ctx context.Context, h ledger.Reservation, hold t
 	}
 	if err != nil {
 		return h, 0, false, err
+	}
+	if list[0] == "long" {
+		return h, 0, false, tooLong(item.ProductID, hold, list)
 	}
 	return madeReservation(h, list)
 }
@@ -81,4 +84,12 @@ func madeReservation(h ledger.Reservation, list []any) (made ledger.Reservation,
 		refused.Err = store.ErrLimit
 	}
 	return h, 0, false, refused
+}
+
+// tooLong refuses a hold or an extension, in milliseconds.
+func tooLong(product int64, hold time.Duration, list []any) error {
+	var longest int64
+	err := integer(list, 1, &longest)
+	return errors.Join(err, &ledger.ShortError{Err: store.ErrTooLong, ProductID: product, Requested: hold.Milliseconds(),
+		Available: longest / 1000})
 }

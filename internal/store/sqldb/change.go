@@ -16,10 +16,14 @@ import (
 type lockedReservation struct {
 	ledger.Reservation
 	way   Way
-	now   int64                   // the database's time after the lock
-	was   ledger.ReservationState // when it was read
-	gone  bool                    // an item is of a run that has ended
-	ended bool                    // it was ended in this transaction, and its units are not given back yet
+	now   int64 // the database's time after the lock
+	times int   // how often it may be extended
+
+	longest  int64                   // extension in microseconds, by the rules of
+	shortest int64                   // this product
+	was      ledger.ReservationState // when it was read
+	gone     bool                    // an item is of a run that has ended
+	ended    bool                    // it was ended in this transaction, and its units are not given back yet
 }
 
 // due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
@@ -42,8 +46,15 @@ func (t ReservationTx) readReservation(query, id string) (h lockedReservation, e
 	}
 	item := func(rows *sql.Rows) error {
 		var i ledger.ReservationItem
-		var run int64
-		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &h.now)
+		var run, longest int64
+		var times int
+		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &longest, &times, &h.now)
+		if len(h.Items) == 0 || longest < h.longest {
+			h.longest, h.shortest = longest, i.ProductID
+		}
+		if len(h.Items) == 0 || times < h.times {
+			h.times = times
+		}
 		h.Items, h.gone = append(h.Items, i), h.gone || run != i.Run
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 )
 
@@ -231,20 +232,57 @@ func (r *Reservations) Cancel(ctx context.Context, id, replica string) (e ledger
 	return e, err
 }
 
-// Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
-// changes nothing.
-func (r *Reservations) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
-	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) error {
-		if h.State != ledger.Held || h.ExtendedMicros > 0 {
+// Extend moves the deadline of a held reservation to hold from now, never to an earlier one, as often as the product
+// allows: after that it changes nothing. Where that is more than once it needs a key, and the same key is answered with
+// the deadline that it has made.
+func (r *Reservations) Extend(
+	ctx context.Context, id, replica string, hold time.Duration, key []byte,
+) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) (err error) {
+		request, may := ledger.Digest(key), h.State == ledger.Held
+		switch {
+		case !may:
+		case h.times > 1 && request == "":
+			return idempotency.ErrKeyMissing
+		case h.times > 1:
+			if may, e.Replay, err = tx.extendable(h, request); err != nil {
+				return err
+			}
+		default:
+			may = h.ExtendedMicros == 0
+		}
+		switch {
+		case !may:
 			return nil
+		case hold.Microseconds() > h.longest:
+			return tooLong(h.shortest, hold, h.longest)
 		}
 		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
-		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros)
+		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros, h.ExtendedMicros)
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
-		tx.note(h.Reservation, ledger.Held, ledger.Held, replica, h.now)
+		tx.later(tx.q.HoldChange, id, ledger.Held, ledger.Held, until, replica, h.now, null(request))
 		return nil
 	})
 	return e, err
+}
+
+// extendable says whether a reservation may be extended once more. One that this request has extended before gets the
+// deadline of then.
+func (t ReservationTx) extendable(h *lockedReservation, request string) (may, again bool, err error) {
+	n, deadline := 0, int64(0)
+	err = eachRow(t.ctx, t.conn, t.q.HoldChanges, []any{h.ID}, func(rows *sql.Rows) error {
+		var of string
+		var until int64
+		err := rows.Scan(&of, &until)
+		if n++; of == request {
+			deadline = until
+		}
+		return err
+	})
+	if deadline > 0 {
+		h.ExpiresMicros = deadline
+	}
+	return n < h.times && deadline == 0, deadline > 0, err
 }
 
 // Read reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other

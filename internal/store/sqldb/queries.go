@@ -33,6 +33,7 @@ type queries struct {
 	Clock, HoldRead, HoldLock, HoldDue, HoldProduct, HoldGive, HoldInsert, HoldItemInsert              string
 	HoldDueOf, HoldsItems, ProductsFree, HoldsMove, HoldsEvents, BuyersGive                            string
 	HoldItems, HoldMove, HoldExtend, HoldOrderInsert, HoldEvent, HoldCertain, HoldOrder                string
+	HoldChange, HoldChanges                                                                            string
 	HoldWay, HoldSet, HoldLate, HoldFree, PaymentRead, PaymentInsert, PaymentOrder, BuyerRow           string
 	BuyerTake, BuyerGive, BuyerHas, BuyerBought, UnitsFree, UnitsInsert, UnitsOld, UnitsTake, UnitsOwn string
 	UnitsGive, UnitsWriteOff, OrderLock, OrderReturn, HoldsOf, HoldRules                               string

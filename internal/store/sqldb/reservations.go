@@ -28,7 +28,7 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (h
 			h.Initial, h.Stock, h.WrittenOff, h.Held, h.Overdue = f.Initial, f.Stock, f.WrittenOff, f.Held, v.overdue
 			h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
 		}
-		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer)
+		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer, &h.Extends)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
 		}
@@ -67,7 +67,8 @@ func (v *view) reservations(product int64, after string, h *ledger.Reservations)
 	}
 	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), ids, func(rows *sql.Rows) error {
 		var e ledger.ReservationEvent
-		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
+		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros,
+			&e.Request)
 		if err == nil {
 			at[e.ReservationID].Events = append(at[e.ReservationID].Events, e)
 		}

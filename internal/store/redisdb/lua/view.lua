@@ -2,7 +2,7 @@
 -- KEYS[1] the count, 2 the initial count, 3 the orders, 4 due, 5 holds, 6 returned, 7 rules, then the segments. ARGV[1] how many orders to
 -- read, from the first on. Returns the count, the initial count, the number of orders, the orders, the counts of the segments, the last
 -- order, and a list: the units that are held, those of them that are overdue, written off, and put back; the time in microseconds, the run,
--- the limit per buyer, and the number of changes.
+-- the limit per buyer, the number of changes, and how often a reservation may be extended.
 local call, counts = redis.call, {}
 for i = 8, #KEYS do counts[i - 7] = call('GET', KEYS[i]) end
 local time = call('TIME')
@@ -20,10 +20,10 @@ for _, r in ipairs(call('HVALS', KEYS[6])) do
   local at = r:sub(-1) == '1' and 4 or 3
   sums[at] = sums[at] + r:match('^%d+')
 end
-local rules = call('HMGET', KEYS[7], 'run', 'per_buyer', 'changes')
+local rules = call('HMGET', KEYS[7], 'run', 'per_buyer', 'changes', 'extends')
 for i = 1, 4 do sums[i] = string.format('%.0f', sums[i]) end
 return {
   call('GET', KEYS[1]), call('GET', KEYS[2]), call('LLEN', KEYS[3]),
   ARGV[1] == '0' and {} or call('LRANGE', KEYS[3], 0, ARGV[1] - 1), counts, call('LINDEX', KEYS[3], -1),
-  {sums[1], sums[2], sums[3], sums[4], now, rules[1] or '0', rules[2] or '0', rules[3] or '0'},
+  {sums[1], sums[2], sums[3], sums[4], now, rules[1] or '0', rules[2] or '0', rules[3] or '0', rules[4] or '1'},
 }

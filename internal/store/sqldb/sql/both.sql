@@ -106,7 +106,7 @@ JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = 
 
 -- name: hold_rules
 -- What a judge asks of a product with reservations. ?1 = product.
-SELECT run, COALESCE(per_buyer, 0) FROM product_stock WHERE id = ?
+SELECT run, COALESCE(per_buyer, 0), extends FROM product_stock WHERE id = ?
 
 -- name: buyers_of
 -- The buyers' units of a product. ?1 = product, ?2 = run.
@@ -121,7 +121,7 @@ WHERE i.product_id = ? AND i.run = ? AND i.reservation_id > ? ORDER BY i.reserva
 
 -- name: hold_events_of
 -- The changes of some reservations, in their order. ?... = reservations.
-SELECT reservation_id, was, now, deadline_us, by_replica, at_us, COALESCE(committed_us, 0) FROM reservation_event
+SELECT reservation_id, was, now, deadline_us, by_replica, at_us, COALESCE(committed_us, 0), COALESCE(request, '') FROM reservation_event
 WHERE reservation_id IN (?) ORDER BY seq
 
 -- name: hold_orders_of
@@ -150,9 +150,13 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: hold_extend
--- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
-UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
-  AND expires_us = ?
+-- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline, ?6 = when it was extended last, 0 = not yet.
+UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND expires_us = ?
+  AND COALESCE(extended_us, 0) = ?
+
+-- name: hold_changes
+-- The extensions of a reservation, each with the digest of its key. ?1 = reservation.
+SELECT COALESCE(request, ''), deadline_us FROM reservation_event WHERE reservation_id = ? AND was = 'held' AND now = 'held'
 
 -- name: hold_order_insert
 -- ?1 id, ?2 product, ?3 quantity, ?4 mode, ?5 replica, ?6 payment, ?7 microseconds, ?8 run, ?9 buyer, ?10 reservation.
@@ -324,14 +328,14 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND lease_seq = ? AND stock >= ?
 
 -- name: holds_ended
--- Reservations in a state that ended long ago, after the last one that was looked at: those that no payment came for and that no late
--- payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds, ?3 = deadline of the last,
--- ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
-SELECT r.id, r.expires_us FROM reservation r
-WHERE r.state = ? AND r.expires_us < ? AND (r.expires_us > ? OR r.expires_us = ? AND r.id > ?)
-  AND (r.expires_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
+-- Reservations in a state that ended long ago, whatever their deadline is, after the last one that was looked at: those that no payment
+-- came for and that no late payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds,
+-- ?3 = end of the last, ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
+SELECT r.id, r.changed_us FROM reservation r
+WHERE r.state = ? AND r.changed_us < ? AND (r.changed_us > ? OR r.changed_us = ? AND r.id > ?)
+  AND (r.changed_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
     AND NOT EXISTS (SELECT 1 FROM payment p WHERE p.reservation_id = r.id))
-  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.expires_us, r.id LIMIT ?
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.changed_us, r.id LIMIT ?
 
 -- name: purge_items
 -- ?... = reservations.
