@@ -29,6 +29,8 @@ type Ask struct {
 	Reservation string // the id of the one that is confirmed, cancelled or extended
 	Order       string // the id of the one that is returned
 	Restock     bool   // its units go back to the stock
+	Part        int64  // how many units are cancelled or returned, told by Key; 0 = all
+	Line        int64  // the product of a cart whose units are cancelled; 0 = all, or the only one
 }
 
 // wanted is the body of a deduction and of a reserve.
@@ -43,11 +45,18 @@ type wanted struct {
 	Depth     int        `json:"depth,omitzero"`
 }
 
+// part is the body of a return, and of a cancel that leaves something.
+type part struct {
+	Restock   *bool `json:"restock,omitempty"`
+	ProductID int64 `json:"product_id,omitzero"`
+	Quantity  int64 `json:"quantity,omitzero"`
+}
+
 // Call is the request as the contract has it. A return needs the admin token too: see [Shop.Call].
 func (a Ask) Call() Call {
 	c := Call{Method: http.MethodPost, ContentType: jsonType}
 	hold := a.For.Milliseconds()
-	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm || a.Kind == judge.Extend {
+	if a.Part > 0 || a.Kind != judge.Cancel && a.Kind != judge.Return {
 		c.Key = a.Key
 	}
 	switch a.Kind {
@@ -67,11 +76,13 @@ func (a Ask) Call() Call {
 		c.Body = encoded(in)
 	case judge.Return:
 		c.Path = productPath(a.Product, "/orders/"+url.PathEscape(a.Order)+"/return")
-		c.Body = encoded(map[string]bool{"restock": a.Restock})
+		c.Body = encoded(part{Restock: &a.Restock, Quantity: a.Part})
 	default:
 		c.Path = "/reservations/" + url.PathEscape(a.Reservation) + "/" + string(a.Kind)
 		if c.ContentType = ""; a.Kind == judge.Extend {
 			c.ContentType, c.Body = jsonType, encoded(map[string]int64{"hold_ms": hold})
+		} else if a.Part > 0 || a.Line > 0 {
+			c.ContentType, c.Body = jsonType, encoded(part{ProductID: a.Line, Quantity: a.Part})
 		}
 	}
 	return c
@@ -121,6 +132,9 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.Key, op.Expires = a.Key, said.ExpiresAt.UnixMicro()
 	case judge.Return:
 		op.OrderID = a.Order
+	}
+	if op.Part, op.Line = a.Part, a.Line > 0; a.Part > 0 {
+		op.Key = a.Key
 	}
 	return op
 }

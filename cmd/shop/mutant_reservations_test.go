@@ -11,6 +11,7 @@ const (
 	reserveSQL  = "internal/stock/reserve_sql.go"
 	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)"
 	storeTests  = "./internal/store/sqldb "
+	redisTests  = "./internal/store/redisdb "
 	extendedYet = "  AND COALESCE(extended_us, 0) = ?\n"
 )
 
@@ -90,14 +91,25 @@ var reservationMutants = []mutant{
 		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}),
 	tested("an extension counts twice under one key", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "if n++; of == request {", "if n++; of == request && n < 0 {"}),
-	tested("an extension under one key gets the deadline of another", "./internal/store/redisdb TestLifeInRedis",
+	tested("an extension under one key gets the deadline of another", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "h.events:sub(1, made)", "h.events"}),
 	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
 	loaded("returned twice",
-		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
-		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),
+		testenv.Edit{holdEnd, "switch item.Quantity -= b.Quantity; {\n\t\t\tcase b.Request != request:",
+			"switch item.Quantity -= 0; {\n\t\t\tcase b.Quantity > 0:"},
+		testenv.Edit{"migrations/mysql/0003_long_holds_and_parts.sql", "PRIMARY KEY (order_id", "KEY (order_id"}),
+	tested("a part of an order returned twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "case b.Request != request:", "case b.Request != request || request != \"\":"}),
+	tested("a part cancelled twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}),
+	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
+	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}", "{quantity = units}"}),
+	tested("a part in Redis is returned twice", redisTests+"TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_return.lua", "if kept then return {kept} end", ""}),
 	tested("a late payment beyond the buyer's limit", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),

@@ -61,9 +61,31 @@ type ReservationEvent struct {
 	AtMicros       int64
 	// CommittedMicros is by when a sweep's expiry was certain; 0 = nobody looked.
 	CommittedMicros int64
-	// Request is the [Digest] of the key of an extension; "" = it had none.
+	// Request is the [Digest] of the key of an extension or of a cancelled part; "" = it had none.
 	Request string
+	// Quantity is how many units a cancel by quantity gave back. If others stay, both states are Held.
+	Quantity int64
 }
+
+// Part is what a cancel or a return is about; the zero value = all that there is.
+type Part struct {
+	ProductID int64  // of a cart that is cancelled: the line; 0 = the only one
+	Quantity  int64  // 0 = all that is left of it
+	Key       []byte // tells a repetition from another part
+}
+
+// Request is the [Digest] of the key of a part that is told by its quantity: all that is left is given back once, with
+// or without a key.
+func (p Part) Request() string {
+	if p.Quantity == 0 {
+		return ""
+	}
+	return Digest(p.Key)
+}
+
+// MostChanges is how many times a reservation may be extended or cancelled in part before the rest must be cancelled as
+// a whole.
+const MostChanges = 2 * MostExtends
 
 // Digest stands for an idempotency key where it is only compared: 32 characters, whatever the key; "" = no key.
 func Digest(key []byte) string {
@@ -111,9 +133,16 @@ type ReservationRow struct {
 
 // ReservationOrder is an order row of a reservation.
 type ReservationOrder struct {
-	ID, Payment, Buyer  string
-	Quantity            int64
-	Returned, Restocked bool
+	ID, Payment, Buyer string
+	Quantity           int64
+	Returns            []Returned
+}
+
+// Returned is what came back of an order at once.
+type Returned struct {
+	Request   string // the [Digest] of the key of a part, "" = all that was left
+	Quantity  int64
+	Restocked bool // it went to the stock; else it was written off
 }
 
 // ReservationsPage is the most reservations that one call of Reservations returns.

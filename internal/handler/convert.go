@@ -70,8 +70,9 @@ func reservationOf(h ledger.Reservation) api.Reservation {
 	r := api.Reservation{ReservationID: h.ID, State: string(h.State), ExpiresAt: time.UnixMicro(h.ExpiresMicros).UTC(),
 		Mode: h.Mode, Buyer: h.Buyer, Items: []api.Line{}}
 	for _, item := range h.Items {
-		r.Items = append(r.Items, api.Line{ProductID: item.ProductID, Quantity: item.Quantity})
-		r.OrderID = item.OrderID
+		if r.OrderID = item.OrderID; item.Quantity > 0 { // else the line was cancelled
+			r.Items = append(r.Items, api.Line{ProductID: item.ProductID, Quantity: item.Quantity})
+		}
 	}
 	return r
 }
@@ -93,15 +94,19 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 		for _, e := range r.Events {
 			row.Events = append(row.Events, api.ReservationEvent{Was: string(e.Was), Now: string(e.Now),
 				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros,
-				Request: e.Request})
+				Request: e.Request, Quantity: e.Quantity})
 		}
 		for _, p := range r.Payments {
 			row.Payments = append(row.Payments, api.ReservationPaid{Payment: api.KeyText(p.ID), OrderID: p.OrderID,
 				Outcome: p.Outcome, AtMicros: p.AtMicros})
 		}
 		for _, o := range r.Orders {
-			row.Orders = append(row.Orders, api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)),
-				Buyer: o.Buyer, Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
+			order := api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)), Buyer: o.Buyer,
+				Quantity: o.Quantity}
+			for _, b := range o.Returns {
+				order.Returns = append(order.Returns, api.ReturnedPart(b))
+			}
+			row.Orders = append(row.Orders, order)
 		}
 		out.Rows = append(out.Rows, row)
 	}

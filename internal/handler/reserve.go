@@ -96,12 +96,12 @@ func (r *reservations) confirm(c *gin.Context) outcome {
 
 // cancel serves POST /reservations/{id}/cancel.
 func (r *reservations) cancel(c *gin.Context) outcome {
-	err := input.ReadNothing(c.Request, underlying(c))
+	part, err := input.ReadPart(c.Request, underlying(c))
 	var e ledger.Ended
 	if err == nil {
-		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"))
+		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"), part)
 	}
-	return r.sendReservation(c, reservationOf(e.Reservation), err)
+	return r.sendEnded(c, e, err)
 }
 
 // extend serves POST /reservations/{id}/extend.
@@ -121,13 +121,13 @@ func (r *reservations) extend(c *gin.Context) outcome {
 // giveBack serves POST /products/{id}/orders/{order_id}/return.
 func (r *reservations) giveBack(c *gin.Context) outcome {
 	id, err := input.ProductID(c.Param("id"))
-	var restock bool
+	var in input.Return
 	if err == nil {
-		restock, err = input.ReadOnly(c.Request, underlying(c), input.ReturnFields)
+		in, err = input.ReadReturn(c.Request, underlying(c))
 	}
 	var back shop.Returned
 	if err == nil {
-		back, err = r.shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
+		back, err = r.shop.Return(c.Request.Context(), id, c.Param("order_id"), in.Restock, in.Part)
 	}
 	if err != nil {
 		return outcome{code: r.fail(c, err)}

@@ -50,10 +50,11 @@ const (
 // Answer is an answer, with what the table tells of refusals and returns.
 type Answer struct {
 	target.Answer
-	Available *int64 `json:"available"`
-	PerBuyer  int64  `json:"per_buyer"`
-	Quantity  int64  `json:"quantity"`
-	Uncounted bool   `json:"-"` // a sale that does not count for the limit of its buyer
+	Available *int64     `json:"available"`
+	PerBuyer  int64      `json:"per_buyer"`
+	Quantity  int64      `json:"quantity"`
+	Items     []api.Line `json:"items"`
+	Uncounted bool       `json:"-"` // a sale that does not count for the limit of its buyer
 }
 
 // knows reports whether the seam knows all verbs of sentences.
@@ -142,8 +143,11 @@ func (p *Player) Do(sentence string) string {
 	case "extend":
 		a.Kind, a.Key = judge.Extend, p.key(last)
 		a.For, _ = time.ParseDuration(more)
+	case "cancel-part":
+		a.Kind, a.Part, a.Key = judge.Cancel, a.Quantity, p.key(last)
 	case "restock", "write-off":
 		a.Kind, a.Order, a.Restock = judge.Return, cmp.Or(p.orders[name], uuid.NewString()), verb == "restock"
+		a.Part, a.Key = a.Quantity, p.key(last)
 	case "sell":
 	case "overwrite":
 		a.Mode = Absolute
@@ -235,12 +239,22 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 	case a.Kind == judge.Extend:
 		return said.State + p.extended(said) + replay
 	case a.Kind == judge.Return:
+		part := api.ReturnedPart{Quantity: said.Quantity, Restocked: said.Restock}
+		if a.Part > 0 {
+			part.Request = ledger.Digest([]byte(a.Key))
+		}
 		for _, row := range p.sold {
-			if o := &row.Orders[0]; o.OrderID == a.Order {
-				o.Returned, o.Restocked = true, said.Restock
+			if o := &row.Orders[0]; o.OrderID == a.Order && part.Quantity > 0 && !slices.Contains(o.Returns, part) {
+				o.Returns = append(o.Returns, part)
 			}
 		}
 		return fmt.Sprint(said.Quantity, said.Restock)
+	case a.Part > 0 && said.Outcome == judge.OK:
+		left := int64(0)
+		for _, item := range said.Items {
+			left += item.Quantity
+		}
+		return fmt.Sprint(said.State, " ", left, replay)
 	case a.Kind == "":
 		p.sold = append(p.sold, sold(said.OrderID, map[bool]string{false: a.Buyer}[said.Uncounted], a.Quantity))
 		return "sold " + number(said.Remaining) + p.keep(name, said.OrderID)

@@ -92,7 +92,9 @@ func reservationEvents(id, text string) ([]ledger.ReservationEvent, error) {
 			return nil, fmt.Errorf("%w: redis: reservation %s: event %q", store.ErrUnavailable, id, line)
 		}
 		e.Replica = parts[4][:tab]
-		_, e.Request, _ = strings.Cut(parts[4][tab+1:], " ")
+		units, request, _ := strings.Cut(parts[4][tab+1:], " ")
+		e.Request = request
+		e.Quantity, _ = strconv.ParseInt(units, 10, 64)
 		if e.Now == ledger.Expired {
 			e.CommittedMicros = at // nothing comes between a script's TIME and its writes
 		}

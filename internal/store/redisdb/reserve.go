@@ -72,6 +72,11 @@ func madeReservation(h ledger.Reservation, list []any) (made ledger.Reservation,
 		}
 		made.State, made.ExpiresMicros, made.ExtendedMicros = ledger.Held, first[0].DeadlineMicros, 0
 		made.ChangedMicros, made.Items[0].OrderID = made.CreatedMicros, ""
+		for _, e := range first {
+			if e.Now == ledger.Held { // a part that was cancelled since
+				made.Items[0].Quantity += e.Quantity
+			}
+		}
 		return made, k.Left, list[0] == "earlier", nil
 	case "unknown":
 		return h, 0, false, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: item.ProductID}

@@ -55,7 +55,7 @@ func (t ReservationTx) readReservation(query, id string) (h lockedReservation, e
 		if len(h.Items) == 0 || times < h.times {
 			h.times = times
 		}
-		h.Items, h.gone = append(h.Items, i), h.gone || run != i.Run
+		h.Items, h.gone = append(h.Items, i), h.gone || i.Quantity > 0 && run != i.Run
 		return err
 	}
 	if t.packets {
@@ -97,6 +97,9 @@ func (t ReservationTx) release(holds ...*lockedReservation) error {
 	back := map[place]*given{}
 	for _, h := range holds {
 		for _, item := range h.Items {
+			if item.Quantity == 0 { // a line that was cancelled before
+				continue
+			}
 			at := place{item.ProductID, item.Run, h.Mode}
 			if back[at] == nil {
 				back[at] = &given{way: h.way, buyers: map[string]int64{}}

@@ -212,9 +212,9 @@ func (t ReservationTx) freeUnits(item ledger.ReservationItem, from int64) (ids [
 	return allRows(t.ctx, t.conn, column[int64], t.q.UnitsTake, item.ProductID, item.Run, from, item.Quantity)
 }
 
-// GiveUnits frees the units of reservations, at COMMIT.
+// GiveUnits frees as many units of reservations as item has, at COMMIT.
 func (t ReservationTx) GiveUnits(item ledger.ReservationItem, reservations ...string) {
-	t.later(list(t.q.UnitsGive, len(reservations)), append([]any{item.ProductID, item.Run}, anys(reservations)...)...)
+	t.later(list(t.q.UnitsGive, len(reservations)), append(append([]any{item.ProductID, item.Run}, anys(reservations)...), item.Quantity)...)
 }
 
 func (t ReservationTx) insertReservation(h ledger.Reservation) {

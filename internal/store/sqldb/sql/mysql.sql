@@ -68,10 +68,10 @@ WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolu
 
 -- name: totals
 -- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
--- first order, and the last order. ?1 = product id.
+-- first order, and the last order. ?1, ?2, ?3 = product id.
 SELECT COUNT(*), COALESCE(SUM(quantity), 0),
-  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
-  COALESCE(SUM(restocked * quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 0),
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 1), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
@@ -129,9 +129,17 @@ SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = 
 AND unit_id >= ?
 ORDER BY unit_id LIMIT ? FOR UPDATE SKIP LOCKED
 
+-- name: units_give
+-- Frees as many units of reservations or orders as are given back. ?1 = product, ?2 = run, ?... = their ids, then how many.
+UPDATE unit SET reservation_id = NULL WHERE product_id = ? AND run = ? AND reservation_id IN (?) AND written_off = 0 ORDER BY unit_id LIMIT ?
+
+-- name: units_write_off
+-- ?1 = product, ?2 = reservation or order, ?3 = how many.
+UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ? AND written_off = 0 ORDER BY unit_id LIMIT ?
+
 -- name: order_lock
 -- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
-SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
+SELECT quantity, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
 FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
 
 -- name: hold_items
@@ -160,9 +168,10 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)
 
 -- name: hold_change
--- hold_event of a change that leaves the state as it is. ?1 to ?6 = those of hold_event, ?7 = digest of the request's key.
-INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us, request)
-VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?, ?)
+-- hold_event of a change by a request that has a key. ?1 to ?6 = those of hold_event, ?7 = digest of the request's key, ?8 =
+-- product of a part, ?9 = its quantity.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us, request, product_id, quantity)
+VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?, ?, ?, ?)
 
 -- name: holds_unchanged
 -- Which of the given reservations have not changed for long. Locks them, since a late payment may be under way. ?1 = microseconds, ?... = reservations.

@@ -71,10 +71,10 @@ WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolu
 
 -- name: totals
 -- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
--- first order, and the last order. ?1 = product id.
+-- first order, and the last order. ?1, ?2, ?3 = product id.
 SELECT COUNT(*), COALESCE(SUM(quantity), 0),
-  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
-  COALESCE(SUM(restocked * quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 0),
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 1), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
@@ -132,9 +132,17 @@ ON CONFLICT DO NOTHING
 -- Free units. ?1 = product, ?2 = run, ?3 = how many.
 SELECT unit_id FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0 ORDER BY unit_id LIMIT ?
 
+-- name: units_give
+-- Frees as many units of reservations or orders as are given back. ?1 = product, ?2 = run, ?... = their ids, then how many.
+UPDATE unit SET reservation_id = NULL WHERE product_id = ? AND run = ? AND reservation_id IN (?) AND written_off = 0 AND 0 < ?
+
+-- name: units_write_off
+-- ?1 = product, ?2 = reservation or order, ?3 = how many.
+UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ? AND written_off = 0 AND 0 < ?
+
 -- name: order_lock
 -- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
-SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
+SELECT quantity, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
 FROM orders WHERE id = ? AND product_id = ?
 
 -- name: hold_items
@@ -164,9 +172,10 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?)
 
 -- name: hold_change
--- hold_event of a change that leaves the state as it is. ?1 to ?6 = those of hold_event, ?7 = digest of the request's key.
-INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us, request)
-VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?, ?)
+-- hold_event of a change by a request that has a key. ?1 to ?6 = those of hold_event, ?7 = digest of the request's key, ?8 =
+-- product of a part, ?9 = its quantity.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us, request, product_id, quantity)
+VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: holds_unchanged
 -- Which of the given reservations have not changed for long. ?1 = microseconds, ?... = reservations.
