@@ -332,6 +332,7 @@ func (j *reservationJudge) payments() {
 		switch {
 		case n > 1:
 			two = append(two, row.ReservationID)
+		case row.State == confirmed && n == 0 && row.Quantity == 0: // the line was cancelled before
 		case row.State == confirmed && n == 0, row.State == held && n > 0:
 			orderless = append(orderless, row.ReservationID)
 		case row.State != confirmed && n > 0:

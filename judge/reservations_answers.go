@@ -69,8 +69,9 @@ func (j *reservationJudge) answeredPayments() {
 		if op.Kind != Confirm {
 			continue
 		}
-		_, there := j.rows[op.ReservationID]
+		row, there := j.rows[op.ReservationID]
 		switch o, made := orders[op.PaymentID]; {
+		case op.Outcome == OK && !made && there && row.Quantity == 0: // the line was cancelled before
 		case op.Outcome == OK && (!made || o.id != op.OrderID):
 			lost = append(lost, cmp.Or(op.OrderID, op.PaymentID))
 		case op.Outcome == OK && o.hold != op.ReservationID:

@@ -218,6 +218,10 @@ func TestHoldsTold(t *testing.T) {
 			h.row("a").Events = slices.Delete(h.row("a").Events, 1, 2)
 			h.row("a").Events[1].Request, h.row("a").Events[1].Quantity, h.row("a").Quantity = ledger.Digest([]byte("k")), 2, 2
 		}},
+		"a line that was cancelled, and the others bought": {2, "", "", "hold a 10 900, part a 20 k", func(h *told) {
+			h.to("a", confirmed, 30)
+			h.pays(OK, "a", "p", 30)
+		}},
 		"a part that was answered only": {2, "A", "", "two a 10 900", func(h *told) {
 			op := h.ask(Cancel, OK, "a", 20)
 			op.Key, op.Part = "k", 1

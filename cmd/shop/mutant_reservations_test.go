@@ -74,7 +74,7 @@ var reservationMutants = []mutant{
 	},
 	{
 		name: "a cancel in Redis that ends what has ended",
-		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_cancel.lua", "if was == 'held' then",
+		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_cancel.lua", "if h.state == 'held' then",
 			"if was ~= 'confirmed' then"}},
 		mode: "reserve-redis", store: "redis", fault: "retry", letters: "O",
 	},

@@ -57,6 +57,14 @@ type Answer struct {
 	Uncounted bool       `json:"-"` // a sale that does not count for the limit of its buyer
 }
 
+// units are those of a reservation.
+func (a Answer) units() (n int64) {
+	for _, item := range a.Items {
+		n += item.Quantity
+	}
+	return n
+}
+
 // knows reports whether the seam knows all verbs of sentences.
 func (s Seam) knows(sentences string) bool {
 	return !slices.ContainsFunc(s.Lacks, func(verb string) bool {
@@ -232,7 +240,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		return "another reservation"
 	case a.Kind == judge.Reserve:
 		p.ids[name] = said.ReservationID
-		return said.State + " " + number(said.Remaining) + replay
+		return said.State + " " + number(said.Remaining) + when(said.units() != a.Quantity, " in another quantity") + replay
 	case a.Kind == judge.Confirm && said.OrderID != "":
 		p.bought[said.OrderID] = a.Reservation
 		return said.State + " o" + payment + p.keep("o"+payment, said.OrderID) + refund + replay
@@ -250,11 +258,7 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		}
 		return fmt.Sprint(said.Quantity, said.Restock)
 	case a.Part > 0 && said.Outcome == judge.OK:
-		left := int64(0)
-		for _, item := range said.Items {
-			left += item.Quantity
-		}
-		return fmt.Sprint(said.State, " ", left, replay)
+		return fmt.Sprint(said.State, " ", said.units(), replay)
 	case a.Kind == "":
 		p.sold = append(p.sold, sold(said.OrderID, map[bool]string{false: a.Buyer}[said.Uncounted], a.Quantity))
 		return "sold " + number(said.Remaining) + p.keep(name, said.OrderID)

@@ -28,7 +28,7 @@ var rows = []struct {
 	{"a key makes one reservation, whatever became of it", "", ledger.Rules{}, `hold a 2 = held 3
 		again a 2 = held 3 replay; again a 3 = idempotency_key_reused; confirm a p = confirmed op; again a 2 = held 3 replay
 		brief b 1 = held 2; late b = ; sweep = 1; hold c 1 = held 2; brief-again b 1 = held 2 replay; read b = expired
-		hold d 2 = held 0; cancel-part d 1 k = held 1; again d 2 = held 0 replay`},
+		hold d 2 = held 0; cancel-part d 1 k = held 1; hold e 1 = held 0; again d 2 = held 0 replay`},
 	{"a payment is no key", "", ledger.Rules{}, `sell s 1 = sold 4; hold a 1 = held 3; confirm a s = confirmed os
 		hold b 1 = held 2; confirm b b = confirmed ob; confirm b s = idempotency_key_reused`},
 	{"a cancel gives the units back, once", "", ledger.Rules{}, `hold a 2 = held 3; cancel a = cancelled
@@ -55,7 +55,8 @@ var rows = []struct {
 		confirm a p = expired refund; confirm a q = confirmed oq`},
 	{"a cancel wins over a late payment", "", ledger.Rules{Late: ledger.LateRehold}, `brief a 1 = held 4; late a =
 		cancel a = expired; confirm a p = expired refund; brief b 1 = held 4; late b = ; sweep = 1; cancel b = expired
-		confirm b q = expired refund`},
+		confirm b q = expired refund; brief c 2 = held 3; late c = ; cancel-part c 1 k = expired 2
+		confirm c r = expired refund`},
 	{"what was told stays", "", ledger.Rules{}, `brief a 1 = held 4; late a = ; read a = expired; reset =
 		read a = expired`},
 	{"an extension counts from now, once, and shortens nothing", "", ledger.Rules{}, `hold a 1 = held 4
@@ -88,11 +89,10 @@ var rows = []struct {
 		hold b 3 = held 0; confirm a p = confirmed op; cancel-part a 1 k = confirmed 2 replay
 		cancel-part a 1 l = confirmed; cancel-part b 2 m = held 1; cancel-part b 1 n = cancelled 1
 		cancel-part b 1 n = cancelled 1 replay; hold c 3 = held 0; cancel-part c 1 k = held 2; cancel c = cancelled
-		hold d 3 = held 0; restock op = 2 true; brief e 2 = held 0; cancel-part e 1 k = held 1; late e = ; sweep = 1
-		cancel-part e 1 k = expired 1 replay; cancel-part e 1 l = expired 1; hold f 2 = held 0`},
-	{"a late payment buys what the parts have left", "", ledger.Rules{Late: ledger.LateRehold}, `brief a 3 = held 2
-		cancel-part a 2 k = held 1; late a = ; sweep = 1; hold b 4 = held 1; confirm a p = confirmed op; sell s 1 = sold_out 0
-		cancel b = cancelled; restock op = 1 true; hold c 5 = held 0`},
+		hold d 3 = held 0; restock op = 2 true; hold e 2 = held 0`},
+	{"a late payment buys what the parts have left", "", ledger.Rules{Late: ledger.LateRehold}, `hold a 3 500ms = held 2
+		cancel-part a 2 k = held 1; late a = ; cancel-part a 2 k = expired 1 replay; hold b 4 = held 1; confirm a p = confirmed op
+		sell s 1 = sold_out 0; cancel b = cancelled; restock op = 1 true; hold c 5 = held 0`},
 	{"a part of an order comes back once", "", ledger.Rules{}, `hold a 5 = held 0; confirm a p = confirmed op
 		restock op 1 = idempotency_key_missing; restock op 1 k = 1 true; restock op 1 k = 1 true; hold b 2 = sold_out 1
 		restock op 2 k = idempotency_key_reused; write-off op 1 k = idempotency_key_reused; write-off op 2 l = 2 false

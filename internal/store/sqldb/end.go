@@ -228,15 +228,17 @@ func (t ReservationTx) takeAgain(h *lockedReservation) (ok bool, err error) {
 // With a part it gives back only that, and the rest stays held; e.Replay says that its key had done so before.
 func (r *Reservations) Cancel(ctx context.Context, id, replica string, part ledger.Part) (e ledger.Ended, err error) {
 	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) (err error) {
-		if part.ProductID > 0 || part.Quantity > 0 {
-			e.Replay, err = tx.cancelPart(h, replica, part)
-			return err
+		all := part.ProductID == 0 && part.Quantity == 0
+		if !all {
+			if e.Replay, err = tx.cancelPart(h, replica, part); err != nil || e.Replay {
+				return err
+			}
 		}
 		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			h.Late = ledger.LateRefund
 			tx.later(tx.q.HoldLate, h.Late, h.now, id)
 		}
-		if h.State != ledger.Held {
+		if !all || h.State != ledger.Held {
 			return nil
 		}
 		tx.move(h, ledger.Cancelled, replica)

@@ -5,11 +5,10 @@
 local h, units, request = find(ARGV[1]), ARGV[3], ARGV[4]
 if not h then return {'none'} end
 local was = h.state
+if overdue(h) then expire(ARGV[1], h, ARGV[2]) end
 local made = request ~= '' and h.events:match('\\t([1-9]%d*) ' .. request)
 if made then return {made == units and 'done' or 'reused', text, was, 'replay'} end
-if overdue(h) then
-  expire(ARGV[1], h, ARGV[2])
-elseif was == 'held' then
+if h.state == 'held' then
   local left = h.quantity - units
   local _, changes = h.events:gsub('held held ', '')
   if left < 0 then return {'beyond', h.quantity} end
@@ -26,7 +25,7 @@ elseif was == 'held' then
     give(ARGV[1], {quantity = units, buyer = h.buyer})
   end
 end
-if h.state == 'expired' and h.late == 'rehold' and not h.old and units == '0' then -- a late payment does not revive what was cancelled
+if h.state == 'expired' and h.late == 'rehold' and not h.old then -- a late payment does not revive what was cancelled
   h.rest = h.rest:gsub('^,"late":"rehold"', ',"late":"refund"')
   render(h)
   call('HSET', KEYS[4], ARGV[1], text)
