@@ -42,7 +42,8 @@ func loaded(name string, edits ...testenv.Edit) mutant {
 // cart that holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
 var reservationMutants = []mutant{
 	expiring("a reservation that is not locked, and an end that changes no row", "O",
-		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
+		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL,
+			"IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)", "?, ?, ?, ?, ?)"}),
 	expiring("a reservation that is neither locked nor named by its state", "O",
 		unlocked[0], unlocked[1], unlocked[2], unlocked[3],
 		testenv.Edit{bothSQL, "WHERE id IN (?) AND state = 'held' AND expires_us <= ?", "WHERE id IN (?) AND ? > 0"},
@@ -90,7 +91,7 @@ var reservationMutants = []mutant{
 		testenv.Edit{holdEnd, "may = h.ExtendedMicros == 0", "may = true"},
 		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}),
 	tested("an extension counts twice under one key", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "if n++; of == request {", "if n++; of == request && n < 0 {"}),
+		testenv.Edit{holdEnd, "if n++; c.Request == request {", "if n++; c.Request == request && n < 0 {"}),
 	tested("an extension under one key gets the deadline of another", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "h.events:sub(1, made)", "h.events"}),
 	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",

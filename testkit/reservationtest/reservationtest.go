@@ -91,8 +91,8 @@ var rows = []struct {
 		cancel-part b 1 n = cancelled 1 replay; hold c 3 = held 0; cancel-part c 1 k = held 2; cancel c = cancelled
 		hold d 3 = held 0; restock op = 2 true; hold e 2 = held 0`},
 	{"a late payment buys what the parts have left", "", ledger.Rules{Late: ledger.LateRehold}, `hold a 3 500ms = held 2
-		cancel-part a 2 k = held 1; late a = ; cancel-part a 2 k = expired 1 replay; hold b 4 = held 1; confirm a p = confirmed op
-		sell s 1 = sold_out 0; cancel b = cancelled; restock op = 1 true; hold c 5 = held 0`},
+		cancel-part a 2 k = held 1; late a = ; cancel-part a 2 k = expired 1 replay; hold b 4 = held 1
+		confirm a p = confirmed op; sell s 1 = sold_out 0; cancel b = cancelled; restock op = 1 true; hold c 5 = held 0`},
 	{"a part of an order comes back once", "", ledger.Rules{}, `hold a 5 = held 0; confirm a p = confirmed op
 		restock op 1 = idempotency_key_missing; restock op 1 k = 1 true; restock op 1 k = 1 true; hold b 2 = sold_out 1
 		restock op 2 k = idempotency_key_reused; write-off op 1 k = idempotency_key_reused; write-off op 2 l = 2 false

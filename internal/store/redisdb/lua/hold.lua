@@ -72,6 +72,7 @@ local function move(id, h, to, replica, more)
   render(h)
   call('HSET', KEYS[4], id, text)
   call('HINCRBY', KEYS[3], 'changes', 1)
+  if was ~= to and (was == 'held' or to == 'held') then call('HINCRBY', KEYS[3], 'held', (to == 'held' and '' or '-') .. h.quantity) end
   if to == 'confirmed' then
     if was ~= 'held' then call('ZREM', KEYS[11], id) end
   elseif to ~= 'held' then

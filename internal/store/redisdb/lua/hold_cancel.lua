@@ -22,6 +22,7 @@ if h.state == 'held' then
     h.rest = h.rest:gsub('"quantity":"%d+"', '"quantity":"' .. whole(left) .. '"', 1)
     h.rest = h.rest:gsub('("order":{"product_id":%d+,"quantity":)%d+', '%1' .. whole(left), 1)
     move(ARGV[1], h, 'held', ARGV[2], units .. ' ' .. request)
+    call('HINCRBY', KEYS[3], 'held', '-' .. units)
     give(ARGV[1], {quantity = units, buyer = h.buyer})
   end
 end
