@@ -44,7 +44,7 @@ type ReservationOp struct {
 	Refund        bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
 	Expired       bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
 	Restock       bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
-	Part          int64   `json:"part,omitempty"`     // the units of a cancel or a return, told by Key; 0 = all that were left
+	Part          int64   `json:"part,omitempty"`     // the units of a cancel or a return, told by Key; 0 = all
 	Line          bool    `json:"line,omitempty"`     // of a cancel: only the units of this product
 	// Expires is the deadline that an OK extension was answered, in microseconds by the store's clock; 0 = not told.
 	Expires  int64 `json:"expires_us,omitempty"`
@@ -72,7 +72,8 @@ type ReservationReport struct {
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
 //   - each reservation went allowed ways, by its events, and was extended as often as the product allows, once by each
-//     request: expired before the deadline that was valid then, or extended to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//     request: expired before the deadline that was valid then, or extended to an earlier one, is A; an
+//     expiry that did not know of the extension before it is a lost update, O;
 //     confirmed after it is D, or O if the sums show that its units were sold again; a second
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the

@@ -150,7 +150,8 @@ func (j *reservationJudge) keeps(op ReservationOp) bool {
 		made := func(e api.ReservationEvent) bool { return request != "" && e.Request == request }
 		mine := changed(made) // else it was answered what another one has made
 		return there && !changed(func(e api.ReservationEvent) bool {
-			return e.Was == held && e.Now == held && e.Quantity == 0 && (made(e) || !mine) && (op.Expires == 0 || e.DeadlineMicros == op.Expires)
+			return e.Was == held && e.Now == held && e.Quantity == 0 && (made(e) || !mine) &&
+				(op.Expires == 0 || e.DeadlineMicros == op.Expires)
 		})
 	case Return:
 		return there && !slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool {

@@ -212,8 +212,9 @@ func TestHoldsTold(t *testing.T) {
 		"a part":                       {2, "", "", "two a 10 900, part a 20 k, hold b 30 900, pay b p 40", limited2},
 		"a part, refused since":        {2, "U", "", "two a 10 900, part a 20 k, refuse 30", nil},
 		"a part, limited since":        {5, "U", "", "two a 10 900, part a 20 k, limit 30", limited2},
-		"a part of what expired":       {2, "", "", "two a 10 100, part a 20 k, ends a expired 150, refuse 21, limit 15", limited2},
-		"a part twice":                 {2, "O", "", "two a 10 900, part a 20 k, part a 30 k", nil},
+		"a part of what expired": {2, "", "", "two a 10 100, part a 20 k, ends a expired 150, refuse 21, limit 15",
+			limited2},
+		"a part twice": {2, "O", "", "two a 10 900, part a 20 k, part a 30 k", nil},
 		"a part that ends all": {2, "A", "", "two a 10 900, part a 20 k, ends a cancelled 30", func(h *told) {
 			h.row("a").Events = slices.Delete(h.row("a").Events, 1, 2)
 			h.row("a").Events[1].Request, h.row("a").Events[1].Quantity, h.row("a").Quantity = ledger.Digest([]byte("k")), 2, 2
@@ -243,7 +244,9 @@ func TestHoldsTold(t *testing.T) {
 			h.move(-1)
 		}},
 		"an extension beyond the rule": {1, "", "not allowed", "hold a 10 900, to a held 20, to a held 30", nil},
-		"several extensions":           {1, "", "", "hold a 10 900, to a held 20, to a held 30", func(h *told) { h.book.Extends = 2 }},
+		"several extensions": {1, "", "", "hold a 10 900, to a held 20, to a held 30", func(h *told) {
+			h.book.Extends = 2
+		}},
 		"an extension twice under a key": {1, "", "not allowed", "hold a 10 900, to a held 20, to a held 30", func(h *told) {
 			h.book.Extends, h.row("a").Events[1].Request, h.row("a").Events[2].Request = 2, "k", "k"
 		}},

@@ -149,7 +149,8 @@ func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 	do(t, db, "UPDATE product_stock SET stock = 7 WHERE id = ?", product)
 }
 
-// insertHolds makes as many reservations that have ended a week before their deadline, and a tenth as many that are held.
+// insertHolds makes as many reservations that have ended a week before their deadline, and a tenth as many that are
+// held.
 func insertHolds(t *testing.T, dsn string, product int64, expired int) {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 2)

@@ -39,8 +39,8 @@ type Reservation struct {
 	Buyer         string // "" = not given
 	State         ReservationState
 	Late          string
-	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the last extension was granted, 0
-	// = none was.
+	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the last extension was granted,
+	// 0 = none was.
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []ReservationItem
 }

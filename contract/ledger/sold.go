@@ -72,8 +72,8 @@ type Rules struct {
 	PerBuyer int64  // the most units of a buyer; 0 = no limit
 	Late     string // LateRefund or LateRehold; "" = refund
 	Units    bool   // SQL has a row per unit
-	// MaxHold is the longest hold, and the longest extension from its request on; 0 = [DefaultMaxHold]. Extends is how often
-	// a reservation may be extended; 0 = once.
+	// MaxHold is the longest hold, and the longest extension from its request on; 0 = [DefaultMaxHold]. Extends is how
+	// often a reservation may be extended; 0 = once.
 	MaxHold time.Duration
 	Extends int
 }

@@ -259,7 +259,8 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return pick(g, "100", "3600000")
 	case name == "cursor":
 		return pick(g, g.cursors[c.path["id"]]...)
-	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code" || name == "max_hold_ms"):
+	case len(texts) > 0 && (g.chance(0.75) ||
+		slices.Contains([]string{"lease_ms", "hold_ms", "code", "max_hold_ms"}, name)):
 		// nobody waits for half a minute here
 		return pick(g, texts...)
 	case len(s.Enum) > 0:

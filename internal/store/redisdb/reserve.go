@@ -14,10 +14,10 @@ import (
 	"lastitem/internal/store"
 )
 
-// Reserve holds the units of h for the given time, see [ledger.HoldFor], and returns it with its run, times and rules, and the stock that it
-// left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
-// returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
-// [idempotency.ErrKeyReused]. More than one product is [store.ErrCrossSlot].
+// Reserve holds the units of h for the given time, see [ledger.HoldFor], and returns it with its run, times and rules,
+// and the stock that it left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same
+// fingerprint, that one is returned as it was then, earlier is set, and nothing was done; one with another fingerprint
+// is [idempotency.ErrKeyReused]. More than one product is [store.ErrCrossSlot].
 func (r *Reservations) Reserve(ctx context.Context, h ledger.Reservation, hold time.Duration) (made ledger.Reservation,
 	remaining int64,
 	earlier bool, err error) {

@@ -396,8 +396,8 @@ func (t ReservationTx) replay(e *ledger.Ended, id string, payment []byte) error 
 	return nil
 }
 
-// Return takes an order back, or a part of it: the units go to the stock, or are written off. A part is told by its key,
-// and all that is left needs none: a repetition changes nothing and returns the first answer.
+// Return takes an order back, or a part of it: the units go to the stock, or are written off. A part is told by its
+// key, and all that is left needs none: a repetition changes nothing and returns the first answer.
 func (r *Reservations) Return(
 	ctx context.Context, product int64, order string, restock bool, part ledger.Part,
 ) (quantity int64, restocked bool, err error) {

@@ -66,7 +66,8 @@ func (v *view) reservations(product int64, after string, h *ledger.Reservations)
 	for i := range h.Rows {
 		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
 	}
-	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), append(slices.Clone(ids), product), func(rows *sql.Rows) error {
+	about := append(slices.Clone(ids), product)
+	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), about, func(rows *sql.Rows) error {
 		var e ledger.ReservationEvent
 		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros,
 			&e.Request, &e.Quantity)

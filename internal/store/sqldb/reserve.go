@@ -214,7 +214,8 @@ func (t ReservationTx) freeUnits(item ledger.ReservationItem, from int64) (ids [
 
 // GiveUnits frees as many units of reservations as item has, at COMMIT.
 func (t ReservationTx) GiveUnits(item ledger.ReservationItem, reservations ...string) {
-	t.later(list(t.q.UnitsGive, len(reservations)), append(append([]any{item.ProductID, item.Run}, anys(reservations)...), item.Quantity)...)
+	args := slices.Concat([]any{item.ProductID, item.Run}, anys(reservations), []any{item.Quantity})
+	t.later(list(t.q.UnitsGive, len(reservations)), args...)
 }
 
 func (t ReservationTx) insertReservation(h ledger.Reservation) {
