@@ -113,6 +113,14 @@ func (s *reservationRun) step(i int, now int64) {
 		op.Kind = Cancel
 		switch h.State {
 		case held:
+			if h.Quantity == 2 && s.r.IntN(2) == 0 {
+				op.Key, op.Part = fmt.Sprint("c", i), 1
+				s.note(h, held, now)
+				e := &h.Events[len(h.Events)-1]
+				e.Quantity, e.Request, h.Quantity = 1, ledger.Digest([]byte(op.Key)), 1
+				s.move(h, -1)
+				break
+			}
 			s.end(h, cancelled, now)
 		case confirmed:
 			op.Outcome = Refused
@@ -133,14 +141,25 @@ func (s *reservationRun) step(i int, now int64) {
 		if len(h.Orders) == 0 {
 			return
 		}
-		if !h.Orders[0].Returned {
-			h.Orders[0].Returned, h.Orders[0].Restocked = true, s.r.IntN(2) == 0
-			s.book.BuyerUnits[h.Buyer] -= h.Quantity
-			if h.Orders[0].Restocked {
-				s.book.Stock += h.Quantity
+		o := &h.Orders[0]
+		op.Kind, op.OrderID = Return, o.OrderID
+		back, gone := o.Back()
+		part := api.ReturnedPart{Quantity: o.Quantity - back - gone, Restocked: s.r.IntN(2) == 0}
+		switch {
+		case part.Quantity == 0:
+			part = o.Returns[len(o.Returns)-1]
+		case part.Quantity == 2 && s.r.IntN(2) == 0:
+			op.Key, op.Part, part.Quantity = fmt.Sprint("r", i), 1, 1
+			part.Request = ledger.Digest([]byte(op.Key))
+			fallthrough
+		default:
+			o.Returns = append(o.Returns, part)
+			s.book.BuyerUnits[h.Buyer] -= part.Quantity
+			if part.Restocked {
+				s.book.Stock += part.Quantity
 			}
 		}
-		op.Kind, op.OrderID, op.Restock = Return, h.Orders[0].OrderID, h.Orders[0].Restocked
+		op.Restock = part.Restocked
 		s.answer(op)
 	case 6: // another item of the cart has a new run
 		if h.State == held && s.r.IntN(3) == 0 {
@@ -275,7 +294,8 @@ func TestHoldsMutants(t *testing.T) {
 		return func(s *reservationRun) bool {
 			for _, h := range s.book.Rows {
 				last := len(h.Events) - 1
-				if last > 0 && h.Events[1].DeadlineMicros > h.Events[0].DeadlineMicros && h.State == to {
+				if last > 0 && h.Events[1].DeadlineMicros > h.Events[0].DeadlineMicros && h.State == to &&
+					h.Events[last].Quantity == 0 {
 					h.Events[last].AtMicros = h.Events[0].DeadlineMicros
 					if last > 1 {
 						h.Events[last].DeadlineMicros = h.Events[0].DeadlineMicros
@@ -343,6 +363,32 @@ func TestHoldsMutants(t *testing.T) {
 		})},
 		"a return is answered in two ways": {"A", "not executed", acknowledged(Return, func(op *ReservationOp) {
 			op.Restock = !op.Restock
+		})},
+		"a part is cancelled twice": {"O", "cancelled twice", func(s *reservationRun) bool {
+			for i, h := range s.book.Rows {
+				for at, e := range h.Events {
+					if e.Now == held && e.Quantity > 0 {
+						s.book.Rows[i].Events = slices.Insert(slices.Clone(h.Events), at, e)
+						return true
+					}
+				}
+			}
+			return false
+		}},
+		"a part is cancelled twice, by a row that is short of it": {"O", "more units than", func(s *reservationRun) bool {
+			for i, h := range s.book.Rows {
+				if givenBack(h) > 0 && slices.ContainsFunc(s.ops, func(op ReservationOp) bool {
+					return op.Kind == Reserve && op.Outcome == OK && op.ReservationID == h.ReservationID
+				}) {
+					s.book.Rows[i].Quantity++
+					return true
+				}
+			}
+			return false
+		}},
+		"more came back than was ordered": {"O", "more units than", row(confirmed, func(_ *reservationRun,
+			h *api.ReservationRow) {
+			h.Orders[0].Returns = append(h.Orders[0].Returns, api.ReturnedPart{Request: "x", Quantity: 9, Restocked: true})
 		})},
 		"an order is another buyer's": {"A", "of another buyer", row(confirmed, func(_ *reservationRun,
 			h *api.ReservationRow) {

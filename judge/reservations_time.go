@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/say/text"
 )
 
@@ -81,7 +82,7 @@ type change struct{ at, units int64 }
 type taken struct {
 	buyer                            string
 	units, call, answer, freed, free int64
-	returned                         bool // the order: the limit has room again, also where the units were written off
+	returned                         bool // of an order: the limit has room again, also where they were written off
 }
 
 // pairTakes pairs each reservation that was made with its release.
@@ -110,14 +111,42 @@ func (j *reservationJudge) pairTakes() {
 	}
 	for id, i := range calls {
 		j.takes[i].freed, j.takes[i].free = j.released(id)
-		j.takes[i].returned = slices.ContainsFunc(j.rows[id].Orders, func(o api.ReservationOrder) bool { return o.Returned })
+		j.split(j.rows[id], i)
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.ReservationID]
 		row := j.rows[op.ReservationID]
 		if seen && op.Outcome != Unknown && len(row.Orders) == 0 && (op.Expired && row.State == expired ||
-			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled) {
+			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled && op.Part == 0 && !op.Line) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
+		}
+	}
+}
+
+// split makes takes of their own of the units of a take that came back by parts, and of those that were returned.
+func (j *reservationJudge) split(row api.ReservationRow, i int) {
+	for _, e := range row.Events {
+		if e.Was != held || e.Now != held || e.Quantity == 0 {
+			continue
+		}
+		part := j.takes[i]
+		part.units, part.freed, part.free = e.Quantity, j.skew.earliest(e.AtMicros), never
+		for _, op := range j.ops {
+			if op.Kind == Cancel && op.Part > 0 && op.Outcome == OK && op.ReservationID == row.ReservationID &&
+				ledger.Digest([]byte(op.Key)) == e.Request {
+				part.free = min(part.free, op.Return)
+			}
+		}
+		j.takes = append(j.takes, part)
+	}
+	for _, o := range row.Orders {
+		for _, r := range o.Returns {
+			part := j.takes[i]
+			if part.units, part.returned = r.Quantity, true; r.Restocked {
+				part.freed = always
+			}
+			j.takes[i].units -= r.Quantity
+			j.takes = append(j.takes, part)
 		}
 	}
 }
@@ -141,8 +170,7 @@ func (j *reservationJudge) released(id string) (freed, free int64) {
 		}
 	}
 	switch {
-	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never,
-		slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool { return o.Restocked }):
+	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never:
 		freed = always
 	case row.State == cancelled && !j.skew.known:
 		if at, asked := j.cancelled[id]; asked {
@@ -178,9 +206,8 @@ func (j *reservationJudge) limit() {
 			has[row.Buyer] += row.Quantity
 		}
 		for _, o := range row.Orders {
-			if !o.Returned { // written off too: he may buy again
-				has[row.Buyer] += o.Quantity
-			}
+			back, gone := o.Back() // what was written off too: he may buy again
+			has[row.Buyer] += o.Quantity - back - gone
 		}
 	}
 	for buyer := range by {

@@ -30,6 +30,8 @@ type Ask struct {
 	Order       string // the id of the one that is returned
 	Reason      string // of an adjustment, whose Quantity is what is added or, below zero, taken
 	Restock     bool   // its units go back to the stock
+	Part        int64  // how many units are cancelled or returned, told by Key; 0 = all
+	Line        int64  // the product of a cart whose units are cancelled; 0 = all, or the only one
 }
 
 // wanted is the body of a deduction and of a reserve.
@@ -44,11 +46,18 @@ type wanted struct {
 	Depth     int        `json:"depth,omitzero"`
 }
 
+// part is the body of a return, and of a cancel that leaves something.
+type part struct {
+	Restock   *bool `json:"restock,omitempty"`
+	ProductID int64 `json:"product_id,omitzero"`
+	Quantity  int64 `json:"quantity,omitzero"`
+}
+
 // Call is the request as the contract has it. A return and an adjustment need the admin token too: see [Shop.Call].
 func (a Ask) Call() Call {
 	c := Call{Method: http.MethodPost, ContentType: jsonType}
 	hold := a.For.Milliseconds()
-	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm || a.Kind == judge.Adjust {
+	if a.Part > 0 || a.Kind != judge.Cancel && a.Kind != judge.Return {
 		c.Key = a.Key
 	}
 	switch a.Kind {
@@ -71,11 +80,13 @@ func (a Ask) Call() Call {
 		c.Body = encoded(api.Adjust{Delta: a.Quantity, Reason: a.Reason, Store: a.Store})
 	case judge.Return:
 		c.Path = productPath(a.Product, "/orders/"+url.PathEscape(a.Order)+"/return")
-		c.Body = encoded(map[string]bool{"restock": a.Restock})
+		c.Body = encoded(part{Restock: &a.Restock, Quantity: a.Part})
 	default:
 		c.Path = "/reservations/" + url.PathEscape(a.Reservation) + "/" + string(a.Kind)
 		if c.ContentType = ""; a.Kind == judge.Extend {
 			c.ContentType, c.Body = jsonType, encoded(map[string]int64{"hold_ms": hold})
+		} else if a.Part > 0 || a.Line > 0 {
+			c.ContentType, c.Body = jsonType, encoded(part{ProductID: a.Line, Quantity: a.Part})
 		}
 	}
 	return c
@@ -125,10 +136,15 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.ReservationID, op.Key = said.ReservationID, a.Key
 	case judge.Confirm:
 		op.PaymentID = a.Key
+	case judge.Extend:
+		op.Key, op.Expires = a.Key, said.ExpiresAt.UnixMicro()
 	case judge.Return:
 		op.OrderID = a.Order
 	case judge.Adjust:
 		op.Key, op.Quantity = a.Key, a.Quantity
+	}
+	if op.Part, op.Line = a.Part, a.Line > 0; a.Part > 0 {
+		op.Key = a.Key
 	}
 	return op
 }

@@ -154,6 +154,10 @@ type SetStock struct {
 	Late string `json:"late,omitempty"`
 	// Units makes a row per unit.
 	Units bool `json:"units,omitempty"`
+	// MaxHoldMS is the longest hold and the longest extension, in milliseconds; 0 = an hour. Extends is how often a
+	// reservation may be extended; 0 = once.
+	MaxHoldMS int64 `json:"max_hold_ms,omitempty"`
+	Extends   int   `json:"extends,omitempty"`
 }
 
 // Adjust is the body of POST /products/{id}/adjust.

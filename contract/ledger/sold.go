@@ -1,5 +1,10 @@
 package ledger
 
+import (
+	"cmp"
+	"time"
+)
+
 // Sold says how a product is sold in one store. Setting the stock decides, or leaves it to the first [Act] that
 // excludes others: units that are held may come back to the count, and a count that was computed before would
 // overwrite them.
@@ -67,6 +72,33 @@ type Rules struct {
 	PerBuyer int64  // the most units of a buyer; 0 = no limit
 	Late     string // LateRefund or LateRehold; "" = refund
 	Units    bool   // SQL has a row per unit
+	// MaxHold is the longest hold, and the longest extension from its request on; 0 = [DefaultMaxHold]. Extends is how
+	// often a reservation may be extended; 0 = once.
+	MaxHold time.Duration
+	Extends int
+}
+
+// The limits of a hold, and of how often it may be extended.
+const (
+	MinHold        = 100 * time.Millisecond
+	DefaultHold    = 15 * time.Minute // if nothing is said, or the product's MaxHold where that is less
+	DefaultMaxHold = time.Hour
+	LongestHold    = 7 * 24 * time.Hour
+	MostExtends    = 100
+)
+
+// Longest returns the longest hold in microseconds, and how often a reservation may be extended.
+func (r Rules) Longest() (micros int64, extends int) {
+	return cmp.Or(r.MaxHold, DefaultMaxHold).Microseconds(), max(r.Extends, 1)
+}
+
+// HoldFor is for how many microseconds units are held: as asked, or by default if that is 0; ok is false if that is
+// longer than the longest.
+func HoldFor(asked time.Duration, longest int64) (micros int64, ok bool) {
+	if asked == 0 {
+		return min(DefaultHold.Microseconds(), longest), true
+	}
+	return asked.Microseconds(), asked.Microseconds() <= longest
 }
 
 // Sold says how the product is sold from then on, in a store that can do all of it.

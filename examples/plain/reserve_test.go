@@ -163,8 +163,10 @@ func (b books) row(text string) (row api.ReservationRow, err error) {
 		}
 	}
 	for _, text := range b.orders {
-		o := api.ReservationOrder{Buyer: r.Buyer, Returned: r.Returned != "", Restocked: r.Returned == "stock"}
-		scan(text, &o.OrderID, &o.Quantity, &o.Payment)
+		o := api.ReservationOrder{Buyer: r.Buyer}
+		if scan(text, &o.OrderID, &o.Quantity, &o.Payment); r.Returned != "" {
+			o.Returns = []api.ReturnedPart{{Quantity: o.Quantity, Restocked: r.Returned == "stock"}}
+		}
 		if o.OrderID == r.ID {
 			row.Orders = append(row.Orders, o)
 		}

@@ -38,7 +38,7 @@ var explanations = map[api.Code]text.Text{
 	api.UnknownMode:    text.Of("there is no such mode; GET /modes lists them"),
 	api.NotFound:       text.Of("there is no such route; GET / lists them"),
 	api.InvalidRequest: text.Of("a field is missing, unknown, given twice or out of range; the problem names it"),
-	api.KeyMissing:     text.Of("this mode needs an Idempotency-Key header"),
+	api.KeyMissing:     text.Of("this request needs an Idempotency-Key header"),
 	api.Unauthorized:   text.Of("this route needs Authorization: Bearer with the admin token"),
 	api.Forbidden: text.Of("a browser sent this request for a page of another site, or with a host name that " +
 		"the shop does not accept; or a deduction has lease_ms, depth or hold_ms without the admin token"),

@@ -163,7 +163,7 @@ func TestRedisFindsOrders(t *testing.T) {
 		restock := func(want error, orders ...string) {
 			t.Helper()
 			for _, order := range orders {
-				_, _, err := held.Return(t.Context(), 1, order, true)
+				_, _, err := held.Return(t.Context(), 1, order, true, ledger.Part{})
 				testkit.IsError(t, err, want, "Return(%s)", order)
 			}
 		}

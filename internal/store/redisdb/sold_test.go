@@ -45,7 +45,7 @@ func TestRedisActsOnProducts(t *testing.T) {
 					return err
 				},
 				ledger.Return: func(product int64) error {
-					_, _, err := holds.Return(t.Context(), product, fmt.Sprint("o", product), true)
+					_, _, err := holds.Return(t.Context(), product, fmt.Sprint("o", product), true, ledger.Part{})
 					return err
 				},
 			},

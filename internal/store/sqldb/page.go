@@ -86,8 +86,8 @@ func (v *view) facts(product int64) (f ledger.Facts, p ledger.Position, err erro
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
 	if err == nil || unknown {
-		err = v.conn.QueryRowContext(v.ctx, v.q.Totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff,
-			&f.Restocked, &p.Order, &p.Until)
+		row := v.conn.QueryRowContext(v.ctx, v.q.Totals, product, product, product)
+		err = row.Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff, &f.Restocked, &p.Order, &p.Until)
 	}
 	switch {
 	case err == nil && unknown && f.Totals.Orders > 0:

@@ -60,6 +60,7 @@ const lookLimit = 5 * time.Second
 func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Rules, locks ...string) error {
 	way, segments := columns(rules.Sold(), rules.Segments)
 	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
+	longest, extends := rules.Longest()
 	return store.Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 			// The buyers come before the row, as in a hold.
@@ -68,12 +69,13 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 			}
 			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after.
 			run := newRun()
-			err := tx.exec(s.q.Reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
+			err := tx.exec(s.q.Reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way,
+				longest/1000, extends)
 			if err != nil {
 				return err
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
-			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders,
+			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders, s.q.DeleteReturns,
 				s.q.DeleteAdjustments} {
 				if err := tx.exec(q, product); err != nil {
 					return err

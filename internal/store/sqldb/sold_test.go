@@ -22,7 +22,7 @@ func TestSQLActsOnProducts(t *testing.T) {
 				return inTx(t, s, func(tx *sqldb.Tx) error { return tx.InsertOrder(o) })
 			},
 			Acts: map[ledger.Act]func(int64) error{ledger.Return: func(product int64) error {
-				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true)
+				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true, ledger.Part{})
 				return err
 			}, ledger.Adjust: func(product int64) error {
 				_, _, err := s.Adjust(t.Context(), product, ledger.Adjustment{Delta: 3, Key: []byte("k")}, false)
