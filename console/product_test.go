@@ -1,18 +1,18 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
 	"lastitem/testkit"
 )
 
-// serveShop starts a console before a shop.
+// serveShop starts the console of a shop.
 func serveShop(t *testing.T, shop http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	c := New(Options{Token: token, URL: testkit.Serve(t, shop).URL}, &fakeDriver{})
@@ -44,34 +44,20 @@ func TestProductIsShown(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, body)
 	})
+	shown := regexp.MustCompile(`\b(old|new|r1|r2|k1)\b|"found":[^}]*`)
 	for _, tt := range []struct {
 		path    string
 		headers []string
 		want    string
 	}{
-		{"7", bearer, `200 [new old] [r2 r1] [k1] [2 2 1] true`},
-		{"7?q=ANN+held", bearer, `200 [] [r1] [] [1 0 0] true`},
-		{"7?q=old", nil, `200 [old] [] [] [0 1 0] false`},
-		{"8", bearer, `404 [] [] [] [0 0 0] false`},
-		{"x", nil, `400 [] [] [] [0 0 0] false`},
+		{"7", bearer, `200 new old k1 r2 r1 "found":[2,2,1],"more":false,"acts":true`},
+		{"7?q=ANN+held", bearer, `200 r1 "found":[1,0,0],"more":false,"acts":true`},
+		{"7?q=old", nil, `200 old "found":[0,1,0],"more":false,"acts":false`},
+		{"8", bearer, `404 `},
+		{"x", nil, `400 `},
 	} {
 		status, body, _ := ask(t, s, "GET", "/console/api/products/"+tt.path, "", tt.headers...)
-		var got Shelf
-		testkit.Must(t, json.Unmarshal([]byte(body), &got))
-		orders, held, keys := []string{}, []string{}, []string{}
-		for _, o := range got.Ledger.Orders {
-			orders = append(orders, o.OrderID)
-		}
-		for _, store := range got.Reservations {
-			for _, r := range store.Rows {
-				held = append(held, r.ReservationID)
-			}
-		}
-		for _, k := range got.Ledger.Keys {
-			keys = append(keys, k.Key)
-		}
-		testkit.Is(t, fmt.Sprint(status, orders, held, keys, got.Found, got.Acts), tt.want,
-			"%s", tt.path)
+		testkit.Is(t, fmt.Sprint(status, " ", strings.Join(shown.FindAllString(body, -1), " ")), tt.want, "%s", tt.path)
 	}
 }
 
@@ -94,7 +80,7 @@ func TestActs(t *testing.T) {
 		case "/reservations/r/cancel":
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = io.WriteString(w, `<html>`)
-		case "/products/7/orders/o%2F1/return", "/products/7/orders/o/1/return":
+		case "/products/7/orders/o/1/return":
 			w.Header().Set("Idempotent-Replayed", "true")
 			_, _ = io.WriteString(w, `{"quantity":1}`)
 		default:

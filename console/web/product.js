@@ -83,7 +83,7 @@ export class ProductView {
         el("button", { type: "submit", class: "quiet" }, t("Adjust"))));
     this.lists = {
       stock: list(t("Stock"), [t("store"), ...figureNames.names.map(figureNames)]),
-      events: list(t("Timeline"), [t("at"), t("what"), t("of"), t("replica")]),
+      events: list(t("Timeline"), [t("at"), t("what"), t("id"), t("replica")]),
       held: list(t("Reservations"), [t("state"), t("units"), t("buyer"), t("until"), t("mode"), t("reservation"), t("by hand")]),
       orders: list(t("Orders"), [t("at"), t("units"), t("mode"), t("store"), t("key or payment"), t("order"), t("by hand")]),
       keys: list(t("Keys"), [t("key"), t("answer#status"), t("mode"), t("at")]),
@@ -113,7 +113,7 @@ export class ProductView {
       o.acts && o.back < o.quantity && this.tools(o.order_id, o.quantity - o.back, [true, false].map((restock) => [restock ? t("Return") : t("Write off"), (part) => this.act("return", o.order_id, { restock, ...(part && { quantity: part }) })]))], of);
     lists.keys.draw(keys ?? [], (row) => row.key + row.created_at, (row) => [el("code", {}, row.key), row.status === 0 ? t("in progress") : String(row.status), row.mode ?? "", when(Date.parse(row.created_at) * 1000)], k);
     const all = [...this.deeds.map((d) => ({ ...d, text: this.told(d) })), ...events(shelf, held)].sort((a, b) => b.at - a.at).slice(0, mostEvents);
-    lists.events.draw(all, (e) => `${e.at}${e.id}${e.key ?? e.text}`, (e) => [when(e.at), e.do ? [el("strong", {}, t("By hand") + colon()), e.text, e.done?.happened === "unknown" && [space(), el("button", { type: "button", class: "quiet", click: () => this.send(this.deeds.find((d) => d.n === e.n)) }, t("Repeat with the same key"))]] : e.text, el("code", {}, e.id ?? ""), e.replica ?? e.done?.replica ?? ""]);
+    lists.events.draw(all, (e) => `${e.at}${e.id}${e.key ?? e.text}`, (e) => [when(e.at), e.do ? [el("strong", {}, t("By hand") + colon()), e.text, e.done?.happened === "unknown" && [space(), el("button", { type: "button", class: "quiet", click: () => this.send(this.deeds.find((d) => d.key === e.key)) }, t("Repeat with the same key"))]] : e.text, el("code", {}, e.id ?? ""), e.replica ?? e.done?.replica ?? ""]);
   }
 
   // tools are the buttons of a row, before them how many of its units; whole of them are about all units always.
@@ -126,11 +126,11 @@ export class ProductView {
     return el("span", { class: "row-tools" }, made.slice(0, whole), most > 1 && units, made.slice(whole));
   }
 
-  // act sends a request of the contract. A part, and everything that the contract tells by a key, has a new one.
+  // act sends a request of the contract, with a new key.
   act(what, of, body) {
     if (this.sending) return;
-    const keyed = !["cancel", "return"].includes(what) || body?.quantity;
-    const d = { n: this.deeds.length ? this.deeds[0].n + 1 : 1, at: Date.now() * 1000, do: what, id: of, with: body || undefined, key: keyed ? `console-${[...crypto.getRandomValues(new Uint8Array(10))].map((b) => b.toString(16).padStart(2, "0")).join("")}` : "" };
+    const key = [...crypto.getRandomValues(new Uint8Array(10))].map((b) => b.toString(16).padStart(2, "0")).join("");
+    const d = { at: Date.now() * 1000, do: what, id: of, with: body || undefined, key: `console-${key}` };
     this.deeds = [d, ...this.deeds].slice(0, mostDeeds);
     this.send(d);
   }
@@ -150,6 +150,7 @@ export class ProductView {
     }
     this.sending = false;
     await this.read();
+    if (!this.deeds.includes(d)) return; // another product is shown
     d.after = this.shelf && stocks(this.shelf);
     this.says.textContent = this.told(d);
     if (this.app.view === this) this.draw();
@@ -165,7 +166,7 @@ export class ProductView {
     if (!d.done) return `${what} …`;
     const { happened, said, lost, replayed } = d.done, why = said ? `${said.code}${colon()}${said.detail ?? said.title ?? ""}` : lost;
     const became = { "": t("done"), no: t("refused, {why}", { why }), no_for_now: t("refused for now, {why}", { why }) }[happened] ?? t("it is unknown whether it happened ({why})", { why });
-    const more = [replayed && t("the answer of the first time"), said?.refund === true && t("the payment goes back to its buyer"), happened === "unknown" && d.key && t("repeat it only with its key {key}", { key: d.key }), d.before && d.after && moves(d.before, d.after)];
+    const more = [replayed && t("the answer of the first time"), said?.refund === true && t("the payment goes back to its buyer"), happened === "unknown" && t("repeat it only with its key {key}", { key: d.key }), d.before && d.after && moves(d.before, d.after)];
     return [`${what}${colon()}${became}`, ...more.filter(Boolean)].join(t("; "));
   }
 }
@@ -217,7 +218,7 @@ function moves(before, after) {
 function events({ ledger }, held) {
   const all = [];
   for (const [store, made] of Object.entries(ledger.adjustments ?? {})) {
-    made.forEach((a, i) => a.at_us && all.push({ at: a.at_us, id: store, text: i === 0 ? t("stock set to {n}", { n: number(a.delta) }) : t("stock adjusted by {n}", { n: (a.delta > 0 ? "+" : "") + number(a.delta) }) + (a.reason ? `${t(", ")}${a.reason}` : "") }));
+    made.forEach((a) => a.at_us && all.push({ at: a.at_us, id: store, text: !a.key ? t("stock set to {n}", { n: number(a.delta) }) : t("stock adjusted by {n}", { n: (a.delta > 0 ? "+" : "") + number(a.delta) }) + (a.reason ? `${t(", ")}${a.reason}` : "") }));
   }
   for (const r of held) {
     const of = { id: r.reservation_id }, first = number(r.quantity + sum(r.events.filter((e) => e.quantity)));
