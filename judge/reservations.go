@@ -229,18 +229,18 @@ func (j *reservationJudge) walk() {
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
 	j.twice = map[string]int64{}
 	for _, row := range j.book.Rows {
-		last, extensions, deadline, requests := "", 0, int64(0), map[string]bool{}
+		last, extensions, deadline, requests := "", 0, int64(0), map[bool]map[string]bool{true: {}, false: {}}
 		for _, e := range row.Events {
 			rehold := e.Was == expired && e.Now == confirmed
 			stays := e.Was == held && e.Now == held
-			extends := stays && e.Quantity == 0
+			extends := stays && e.Quantity == 0 // a part may have the same key
 			if extends {
 				extensions++
-			} else if stays && requests[e.Request] {
+			} else if stays && requests[extends][e.Request] {
 				twice = append(twice, row.ReservationID)
 			}
 			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
-				extensions > max(j.book.Extends, 1) || extends && requests[e.Request] {
+				extensions > max(j.book.Extends, 1) || extends && requests[extends][e.Request] {
 				if bad = append(bad, row.ReservationID); len(bad) == 1 {
 					was, now = last, e.Now
 				}
@@ -259,7 +259,7 @@ func (j *reservationJudge) walk() {
 			case stays && e.AtMicros >= deadline:
 				extended = append(extended, row.ReservationID)
 			}
-			last, requests[e.Request] = e.Now, e.Request != ""
+			last, requests[extends][e.Request] = e.Now, e.Request != ""
 			if e.Now == held { // a later change may not know that it was extended
 				deadline = e.DeadlineMicros
 			}

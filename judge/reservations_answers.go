@@ -134,9 +134,12 @@ func (j *reservationJudge) keeps(op ReservationOp) bool {
 	row, there := j.rows[op.ReservationID]
 	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
 	request := ledger.Digest([]byte(op.Key))
+	made := func(e api.ReservationEvent) bool { // an extension and a part may have the same key
+		return request != "" && e.Request == request && (op.Kind == Extend) == (e.Quantity == 0)
+	}
 	switch {
-	case op.Kind == Cancel && op.Part > 0 && changed(func(e api.ReservationEvent) bool { return e.Request == request }):
-		return !changed(func(e api.ReservationEvent) bool { return e.Request == request && e.Quantity == op.Part })
+	case op.Kind == Cancel && op.Part > 0 && changed(made):
+		return !changed(func(e api.ReservationEvent) bool { return made(e) && e.Quantity == op.Part })
 	case op.Kind == Cancel && op.Line && op.Part == 0:
 		return (row.State == held || row.State == confirmed) && row.Quantity > 0
 	}
@@ -147,7 +150,6 @@ func (j *reservationJudge) keeps(op ReservationOp) bool {
 				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
 			})
 	case Extend:
-		made := func(e api.ReservationEvent) bool { return request != "" && e.Request == request }
 		mine := changed(made) // else it was answered what another one has made
 		return there && !changed(func(e api.ReservationEvent) bool {
 			return e.Was == held && e.Now == held && e.Quantity == 0 && (made(e) || !mine) &&

@@ -50,8 +50,8 @@ var after = map[Act]map[Sold]Sold{
 	TakeLogged: {Undecided: Absolutely, Absolutely: Absolutely},
 	Sell:       {Undecided: Undecided, Absolutely: Absolutely, Relatively: Relatively, PerBuyer: PerBuyer},
 	Reserve:    {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer},
-	// A limit leaves it open from what the units are taken, until one was.
-	ReserveComputed: {Undecided: Computed, PerBuyer: Computed, Computed: Computed},
+	// A limit leaves it open from what the units are taken, until one was, and so does an adjustment.
+	ReserveComputed: {Undecided: Computed, Relatively: Computed, PerBuyer: Computed, Computed: Computed},
 	ReserveUnits:    {InUnits: InUnits},
 	Return: {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer, Computed: Computed,
 		InUnits: InUnits},

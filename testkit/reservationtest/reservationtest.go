@@ -135,6 +135,17 @@ var rows = []struct {
 	{"sales and adjustments share a count", "", ledger.Rules{}, `sell s 4 = sold 1; adjust k 2 = adjusted +2
 		sell t 3 = sold 0; adjust l -1 = sold_out 0; adjust m 1 = adjusted +1; sell u 1 = sold 0; restock s = 4 true
 		adjust n -4 = adjusted -4; sell v 1 = sold_out 0`},
+	{"adjustments, parts and extensions leave each other alone, also under one key", "", ledger.Rules{Extends: 2,
+		MaxHold: 2 * time.Hour, PerBuyer: 4}, `hold a 4 = held 1; adjust k 2 = adjusted +2; cancel-part a 1 k = held 3
+		adjust l -5 = sold_out 4; adjust l -4 = adjusted -4; extend a 90m k = held by 1h30m0s; cancel-part a 1 m = held 2
+		hold b 2 = sold_out 1; hold b 1 = held 0; extend a 2h l = held by 2h0m0s; adjust m 1 = adjusted +1
+		extend a 1h k = held by 1h30m0s replay; extend a 2h m = held by 2h0m0s; cancel-part a 1 k = held 2 replay
+		confirm a p = confirmed op; restock op 1 k = 1 true; adjust n -2 = adjusted -2; adjust k 2 = adjusted +2 replay
+		write-off op 1 l = 1 false; cancel b = cancelled; hold c 1 = held 0`},
+	{"a late payment buys what parts and adjustments have left", "", ledger.Rules{Late: ledger.LateRehold}, `
+		hold a 3 500ms = held 2; cancel-part a 1 k = held 2; adjust k -2 = adjusted -2; late a = ; sweep = 1
+		adjust l -2 = adjusted -2; confirm a p = expired refund; adjust m 1 = adjusted +1; confirm a q = confirmed oq
+		hold b 1 = sold_out 0; restock oq 1 k = 1 true; adjust n -1 = adjusted -1; hold c 1 = sold_out 0`},
 	{"an absolute count takes no adjustment", "", ledger.Rules{}, `overwrite s 1 = sold 4; adjust k 1 = adjust_unsupported
 		adjust k -1 = adjust_unsupported; reset = ; adjust k 1 = adjusted +1; hold a 6 = held 0`},
 	{"a product in segments takes adjustments", "sql", ledger.Rules{Segments: 2}, `adjust k 4 = adjusted +4

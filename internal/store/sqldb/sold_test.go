@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/store"
 	"lastitem/internal/store/sqldb"
+	"lastitem/testkit"
 	"lastitem/testkit/storetest"
 )
 
@@ -38,6 +40,9 @@ func TestSQLActsOnProducts(t *testing.T) {
 			delete(c.Acts, ledger.ReserveUnits)
 		}
 		c.Every(t)
+		const held = 99 // an adjustment leaves open what a hold decides
+		testkit.Must(t, errors.Join(c.Reset(held, ledger.Rules{}), c.Acts[ledger.Adjust](held), c.Acts[ledger.Reserve](held)))
+		testkit.IsError(t, c.Acts[ledger.ReserveComputed](held), store.ErrReservationUnsupported, "counted after a hold")
 	})
 }
 

@@ -74,10 +74,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
 
 -- name: hold_way
--- Says how a product is sold from now on, unless it is sold in another way already. A product with a limit per buyer is for holds, until a
--- mode that counts finds its counter untouched and no reservation. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way. No row = it is.
+-- Says how a product is sold from now on, unless it is sold in another way already. One that has a limit per buyer, or was adjusted, is for
+-- holds, until a mode that counts finds its counter untouched and no reservation. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way.
+-- No row = it is.
 UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ?
-AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted'
+AND (way = '' OR way = 'holds' AND stock = initial AND ? = 'counted'
   AND NOT EXISTS (SELECT 1 FROM reservation_item i WHERE i.product_id = product_stock.id AND i.run = product_stock.run))
 
 -- name: hold_late
