@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"lastitem/testkit"
 )
 
 // idleShop is a shop with one product, on which somebody else buys a unit between two readings. It loses its first
