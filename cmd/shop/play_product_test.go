@@ -126,7 +126,7 @@ func testPlayProduct(t *testing.T, b *tab) {
 	press("#p-delta", "调整", "库存调整 +5 件：已完成")
 	b.fill("#p-units", "3")
 	b.fill("#p-buyer", "ann")
-	press("#p-buyer", "预扣", "为ann预扣 3 件：已完成")
+	press("#p-buyer", "预扣", "预扣 3 件，买家 ann：已完成")
 	b.fill(".product input[type=search]", "ann")
 	b.wait(`document.querySelectorAll('.row-tools .units').length === 1`)
 	b.fill(".row-tools .units", "1")

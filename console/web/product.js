@@ -178,7 +178,7 @@ function list(name, heads) {
   const region = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {}, el("thead", {}, el("tr", {}, heads.map((h) => el("th", { scope: "col" }, h)))), body));
   let kept = new Map();
   return {
-    box: el("section", { class: "product-list" }, el("h2", {}, name, space(), count), region, none),
+    box: el("section", { class: "product-list" }, el("h2", {}, name, " ", count), region, none),
     draw(rows, key, cells, found = rows.length) {
       count.textContent = found > rows.length ? t("{n} of {of}", { n: number(rows.length), of: number(found) }) : number(rows.length);
       none.hidden = rows.length > 0;
