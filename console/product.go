@@ -49,32 +49,41 @@ type Done struct {
 	Said     json.RawMessage `json:"said,omitempty"`
 }
 
-// product serves GET /console/api/products/{id}?q=words. Products are read one at a time, for all browsers.
-func (c *Console) product(w http.ResponseWriter, r *http.Request) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil {
-		fail(w, invalid{err})
-		return
-	}
-	select {
-	case c.reading <- struct{}{}:
-		defer func() { <-c.reading }()
-	case <-r.Context().Done():
-		return
-	}
-	s := Shelf{Acts: c.access.has(r), Reservations: []api.Reservations{}}
-	if err := c.readShelf(r.Context(), id, &s); err != nil {
-		fail(w, err)
-		return
-	}
-	s.search(strings.Fields(strings.ToLower(r.URL.Query().Get("q"))))
-	send(w, http.StatusOK, s)
+// products reads the products of a shop, and acts on them.
+type products struct {
+	url, token string
+	client     *http.Client
+	turn       chan struct{} // one product is read at a time, for all browsers
 }
 
-// readShelf reads the rows of a product, the newest first.
-func (c *Console) readShelf(ctx context.Context, id int64, s *Shelf) (err error) {
+func newProducts(url, token string, client *http.Client) *products {
+	return &products{url: url, token: token, client: client, turn: make(chan struct{}, 1)}
+}
+
+// shelf reads a product, with the token or without it, and keeps the rows that have all words of a search.
+func (p *products) shelf(ctx context.Context, product, search string, token bool) (*Shelf, error) {
+	id, err := strconv.ParseInt(product, 10, 64)
+	if err != nil {
+		return nil, invalid{err}
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s := &Shelf{Acts: token, Reservations: []api.Reservations{}}
+	if err := p.read(ctx, id, s); err != nil {
+		return nil, err
+	}
+	s.search(strings.Fields(strings.ToLower(search)))
+	return s, nil
+}
+
+// read reads the rows of a product, the newest first.
+func (p *products) read(ctx context.Context, id int64, s *Shelf) (err error) {
 	path := fmt.Sprintf("/products/%d/%s?limit=1000", id, map[bool]string{true: "ledger", false: "orders"}[s.Acts])
-	s.More, err = pages(ctx, c, s.Acts, path, func(l api.Ledger) string {
+	s.More, err = pages(ctx, p, s.Acts, path, func(l api.Ledger) string {
 		orders, keys := append(s.Ledger.Orders, l.Orders...), append(s.Ledger.Keys, l.Keys...)
 		if s.Ledger.ProductID == 0 {
 			s.Ledger = l
@@ -91,13 +100,13 @@ func (c *Console) readShelf(ctx context.Context, id int64, s *Shelf) (err error)
 		var all api.Reservations
 		var more bool
 		path = fmt.Sprintf("/products/%d/reservations?store=%s", id, store)
-		more, err = pages(ctx, c, true, path, func(p api.Reservations) string {
-			rows := append(all.Rows, p.Rows...)
+		more, err = pages(ctx, p, true, path, func(r api.Reservations) string {
+			rows := append(all.Rows, r.Rows...)
 			if all.ProductID == 0 {
-				all = p
+				all = r
 			}
 			all.Rows = rows
-			return p.NextCursor
+			return r.NextCursor
 		})
 		slices.SortStableFunc(all.Rows, func(a, b api.ReservationRow) int {
 			return cmp.Compare(b.ChangedMicros, a.ChangedMicros)
@@ -108,20 +117,21 @@ func (c *Console) readShelf(ctx context.Context, id int64, s *Shelf) (err error)
 }
 
 // pages reads a list of the shop to its end, or as many pages as are read; add returns the cursor of the next one.
-func pages[T any](ctx context.Context, c *Console, token bool, path string, add func(T) string) (more bool, err error) {
+func pages[T any](ctx context.Context, p *products, token bool, path string, add func(T) string) (more bool,
+	err error) {
 	for n, at := 0, path; n < mostPages; n++ {
-		status, _, body, err := c.ask(ctx, http.MethodGet, at, nil, "", token)
+		status, _, body, err := p.ask(ctx, http.MethodGet, at, nil, "", token)
 		var page T
-		var p api.Problem
+		var said api.Problem
 		switch {
 		case err != nil:
 			return false, err
 		case status == http.StatusUnauthorized && !token:
 			return false, errNoSession
-		case status != http.StatusOK && json.Unmarshal(body, &p) == nil && p.Code == api.UnknownProduct:
+		case status != http.StatusOK && json.Unmarshal(body, &said) == nil && said.Code == api.UnknownProduct:
 			return false, errNotFound
 		case status != http.StatusOK:
-			return false, fmt.Errorf("GET %s: %d %s", at, status, cmp.Or(p.Detail, p.Title))
+			return false, fmt.Errorf("GET %s: %d %s", at, status, cmp.Or(said.Detail, said.Title))
 		}
 		if err := json.Unmarshal(body, &page); err != nil {
 			return false, err
@@ -136,11 +146,11 @@ func pages[T any](ctx context.Context, c *Console, token bool, path string, add 
 }
 
 // ask sends a request to the shop.
-func (c *Console) ask(ctx context.Context, method, path string, body []byte, key string, token bool) (status int,
+func (p *products) ask(ctx context.Context, method, path string, body []byte, key string, token bool) (status int,
 	header http.Header, said []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.options.URL+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -151,9 +161,9 @@ func (c *Console) ask(ctx context.Context, method, path string, body []byte, key
 		req.Header.Set(api.HeaderKey, key)
 	}
 	if token {
-		req.Header.Set("Authorization", "Bearer "+c.options.Token)
+		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	res, err := c.client.Do(req)
+	res, err := p.client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -198,39 +208,31 @@ func having[T any](rows []T, words []string, text func(T) string) (first []T, fo
 	return first, found
 }
 
-// act serves POST /console/api/products/{id}/acts. It waits for the answer even if the browser leaves, and sends
-// nothing again that has no key.
-func (c *Console) act(w http.ResponseWriter, r *http.Request) {
-	var a Act
-	if err := decode(w, r, &a); err != nil {
-		fail(w, err)
-		return
-	}
-	product, of := "/products/"+url.PathEscape(r.PathValue("id")), url.PathEscape(a.Of)
+// act sends the request of an act. It waits for the answer even if the browser leaves.
+func (p *products) act(ctx context.Context, product string, a Act) (Done, error) {
+	product, of := "/products/"+url.PathEscape(product), url.PathEscape(a.Of)
 	path := map[string]string{
 		"hold": "/reserve_stock/" + of, "confirm": "/reservations/" + of + "/confirm",
 		"cancel": "/reservations/" + of + "/cancel", "return": product + "/orders/" + of + "/return",
 		"adjust": product + "/adjust",
 	}[a.Do]
 	if path == "" {
-		fail(w, errNotFound)
-		return
+		return Done{}, errNotFound
 	}
-	ctx := context.WithoutCancel(r.Context())
 	wants := a.Do == "return" || a.Do == "adjust"
-	status, header, said, err := c.ask(ctx, http.MethodPost, path, a.With, a.Key, wants)
+	status, header, said, err := p.ask(context.WithoutCancel(ctx), http.MethodPost, path, a.With, a.Key, wants)
 	d := Done{Happened: api.Unknown, Replica: header.Get(api.HeaderReplica),
 		Replayed: header.Get(api.HeaderReplayed) != ""}
-	var p api.Problem
+	var problem api.Problem
 	switch {
 	case err != nil:
 		d.Lost = err.Error()
 	case status/100 == 2 && json.Valid(said):
 		d.Happened, d.Said = "", said
-	case json.Unmarshal(said, &p) == nil && api.Codes[p.Code].Status == status:
-		d.Happened, d.Said = p.Happened, said
+	case json.Unmarshal(said, &problem) == nil && api.Codes[problem.Code].Status == status:
+		d.Happened, d.Said = problem.Happened, said
 	default:
 		d.Lost = fmt.Sprint(status, " ", http.StatusText(status))
 	}
-	send(w, http.StatusOK, d)
+	return d, nil
 }

@@ -47,7 +47,7 @@ type Console struct {
 	hub     *hub
 	client  *http.Client
 	handler http.Handler
-	reading chan struct{}   // one product at a time
+	shop    *products
 	base    context.Context //nolint:containedctx // of the runs, which outlive the requests that start them
 	cancel  context.CancelFunc
 
@@ -61,7 +61,8 @@ type Console struct {
 // New returns a console. Close ends its run and its streams.
 func New(o Options, driver Driver) *Console {
 	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(),
-		client: &http.Client{Transport: &http.Transport{}}, reading: make(chan struct{}, 1)}
+		client: &http.Client{Transport: &http.Transport{}}}
+	c.shop = newProducts(o.URL, o.Token, c.client)
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.handler = c.access.guard(inJSON(c.routes()))
 	return c
@@ -236,13 +237,30 @@ func (c *Console) endRun(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-var (
-	errNotFound = errors.New("not found")
-	errMethod   = errors.New("this path does not take that method; the header Allow has those that it takes")
-)
+// product serves GET /console/api/products/{id}?q=words.
+func (c *Console) product(w http.ResponseWriter, r *http.Request) {
+	s, err := c.shop.shelf(r.Context(), r.PathValue("id"), r.URL.Query().Get("q"), c.access.has(r))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, s)
+}
 
-// invalid is a mistake in the client's request.
-type invalid struct{ error }
+// act serves POST /console/api/products/{id}/acts.
+func (c *Console) act(w http.ResponseWriter, r *http.Request) {
+	var a Act
+	var d Done
+	err := decode(w, r, &a)
+	if err == nil {
+		d, err = c.shop.act(r.Context(), r.PathValue("id"), a)
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, d)
+}
 
 // fail answers with the error as JSON.
 func fail(w http.ResponseWriter, err error) {

@@ -18,7 +18,7 @@ import (
 var products = map[string]reading{
 	"faultlab":              {14, 27_500},
 	"judge":                 {4, 5_600},
-	"console":               {3, 3_500},
+	"console":               {3, 3_750},
 	"stack":                 {6, 6_500},
 	"internal/lock/handoff": {4, 5_900},
 	"internal/replica":      {28, 38_100},
