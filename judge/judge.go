@@ -29,8 +29,8 @@ import (
 //   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts
 //     for one row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
-//     resolved, this is linearizability of a counter that only falls; where the stock was adjusted, units that were added
-//     count as free from the answer on, and units that were taken until the call;
+//     resolved, this is linearizability of a counter that only falls; where the stock was adjusted, units that were
+//     added count as free from the answer on, and units that were taken until the call;
 //   - every adjustment that was answered is there, else A;
 //   - no buyer was sold more than the limit (B), and every limit_reached was justified as a sold_out is;
 //   - what was left falls in the order of time;

@@ -161,7 +161,8 @@ func overlapping(ops []Op, apart bool) bool {
 	return false
 }
 
-// tooMuch looks for a moment at which more had been acknowledged than there may have been: see reservationJudge.tooMuch.
+// tooMuch looks for a moment at which more had been acknowledged than there may have been, as the judge of reservations
+// does.
 func (j *judge) tooMuch() {
 	if j.returned || !j.course.whole {
 		return

@@ -114,7 +114,8 @@ func (s *Shop) Adjust(ctx context.Context, product int64, by api.Adjust, key str
 		p, answered := errors.AsType[*ProblemError](err)
 		switch {
 		case err == nil:
-			return done, json.Unmarshal(said, &done)
+			err = json.Unmarshal(said, &done)
+			return done, err
 		case try == adjustTries || answered && p.Problem.Happened != api.Unknown || !rest(ctx, settleEvery):
 			return done, err
 		}

@@ -248,8 +248,8 @@ type KeyRow struct {
 }
 
 // Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count
-// that PUT .../stock set and later adjustments changed; it is never computed from the current count. A store that could not be read is missing from
-// the maps and named in Unavailable.
+// that PUT .../stock set and later adjustments changed; it is never computed from the current count. A store that could
+// not be read is missing from the maps and named in Unavailable.
 //
 // The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and
 // order in one step, Initial = Stock + Totals.Units holds even while sales go on. Later pages carry rows only. Within a

@@ -117,8 +117,8 @@ type Problem struct {
 	Happened Happened `json:"happened"`
 	// Field names the offending input of an invalid_request.
 	Field string `json:"field,omitempty"`
-	// ProductID goes with sold_out, unknown_product, product_segmented and their like: of a cart, the product that refused it.
-	// Requested and Available go with sold_out.
+	// ProductID goes with sold_out, unknown_product, product_segmented and their like: of a cart, the product that refused
+	// it. Requested and Available go with sold_out.
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`

@@ -102,7 +102,7 @@ func (l *life) Ask(ctx context.Context, a target.Ask) (said reservationtest.Answ
 		said.Outcome = judge.Refused
 	}
 	said.ReservationID, said.State, said.ExpiresAt = r.ID, r.State, time.UnixMicro(r.ExpiresMicros)
-	said.Replayed = known && !refund
+	said.Replayed, said.Items = known && !refund, []api.Line{{ProductID: r.Product, Quantity: r.Quantity}}
 	return said
 }
 
@@ -246,11 +246,11 @@ func inRedis(c redis.UniversalClient) *life {
 		}}
 }
 
-// seam is where the table is played. Copies lack sales without a hold, a new run, and what it takes to refuse a product
-// that is sold in another way.
+// seam is where the table is played. Copies lack sales without a hold, a new run, adjustments, parts, a choice of how
+// long and how often, and what it takes to refuse a product that is sold in another way.
 func (l *life) seam() reservationtest.Seam {
 	return reservationtest.Seam{Service: l, Store: "p", Brief: 20 * time.Millisecond,
-		Lacks: []string{"sell", "reset", "overwrite", "segments"}}
+		Lacks: []string{"sell", "reset", "overwrite", "segments", "adjust", "cancel-part", "0s", "2h", "restock op 1"}}
 }
 
 // Both ways to hold keep the rules of the modes, and in races too.

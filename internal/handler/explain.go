@@ -20,9 +20,9 @@ var explanations = map[api.Code]text.Text{
 		"release or an adjustment; set its stock again, and hold by a mode that reserves"),
 	api.ReturnUnsupported: text.Of("the product is segmented, or sold by a mode that writes the count it has computed: " +
 		"the units of a return would be lost there"),
-	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; or " +
-		"the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the stock " +
-		"again"),
+	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; " +
+		"or the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the " +
+		"stock again"),
 	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
 		"payment must go back to its buyer where refund is true"),
 	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go " +

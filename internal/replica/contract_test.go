@@ -336,8 +336,8 @@ func (e *exploration) mayFail(c *call, code api.Code) bool {
 func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
-		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported, api.UnknownReservation, api.UnknownOrder,
-		api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
+		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported,
+		api.UnknownReservation, api.UnknownOrder, api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
 		return true
 	case api.KeyMissing, api.InvalidRequest: // by the rules of the product, and what is left
 		return slices.Contains([]string{"extend", "cancel", "return"}, path.Base(c.op.path))

@@ -72,7 +72,7 @@ func TestEtcdAdjusts(t *testing.T) {
 		{"b", -9, 0, false, store.ErrShort}, {"b", -8, 0, false, nil},
 	} {
 		left, earlier, err := adjust(c.key, c.delta)
-		if err != nil && c.err == errReused {
+		if err != nil && errors.Is(c.err, errReused) {
 			continue // an error of another package
 		}
 		if !errors.Is(err, c.err) || err == nil && (left != c.left || earlier != c.earlier) {
