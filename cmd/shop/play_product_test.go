@@ -140,6 +140,9 @@ func testPlayProduct(t *testing.T, b *tab) {
 	b.fill(".row-tools .units", "1")
 	press(".row-tools .units", "退回库存", "退货 ")
 	b.wait(`[...document.querySelectorAll('.product td')].some((c) => c.textContent === '2，已退 1')`)
+	b.look(390, "light")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("product-zh-390")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			b.look(1440, scheme)
