@@ -20,6 +20,8 @@ type Options struct {
 	Token string
 	// Hosts are names under which the console is served, besides localhost and IP addresses; "*" = any.
 	Hosts []string
+	// URL is the address of the shop's balancer, for the page of a product.
+	URL string
 	// Replicas are the replicas of the stack, in their order.
 	Replicas []Replica
 	// Stack describes the servers of the stack, a sentence for each.
@@ -45,6 +47,7 @@ type Console struct {
 	hub     *hub
 	client  *http.Client
 	handler http.Handler
+	shop    *products
 	base    context.Context //nolint:containedctx // of the runs, which outlive the requests that start them
 	cancel  context.CancelFunc
 
@@ -59,6 +62,7 @@ type Console struct {
 func New(o Options, driver Driver) *Console {
 	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(),
 		client: &http.Client{Transport: &http.Transport{}}}
+	c.shop = newProducts(o.URL, o.Token, c.client)
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.handler = c.access.guard(inJSON(c.routes()))
 	return c
@@ -80,6 +84,8 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("DELETE /console/api/runs", c.access.wants(c.endRun))
 	mux.HandleFunc("GET /console/api/lessons", c.access.wants(c.lessons))
 	mux.HandleFunc("POST /console/api/step", c.access.wants(c.play))
+	mux.HandleFunc("GET /console/api/products/{id}", c.product)
+	mux.HandleFunc("POST /console/api/products/{id}/acts", c.access.wants(c.act))
 	c.bookRoutes(mux)
 	return mux
 }
@@ -231,13 +237,30 @@ func (c *Console) endRun(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-var (
-	errNotFound = errors.New("not found")
-	errMethod   = errors.New("this path does not take that method; the header Allow has those that it takes")
-)
+// product serves GET /console/api/products/{id}?q=words.
+func (c *Console) product(w http.ResponseWriter, r *http.Request) {
+	s, err := c.shop.shelf(r.Context(), r.PathValue("id"), r.URL.Query().Get("q"), c.access.has(r))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, s)
+}
 
-// invalid is a mistake in the client's request.
-type invalid struct{ error }
+// act serves POST /console/api/products/{id}/acts.
+func (c *Console) act(w http.ResponseWriter, r *http.Request) {
+	var a Act
+	var d Done
+	err := decode(w, r, &a)
+	if err == nil {
+		d, err = c.shop.act(r.Context(), r.PathValue("id"), a)
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, d)
+}
 
 // fail answers with the error as JSON.
 func fail(w http.ResponseWriter, err error) {

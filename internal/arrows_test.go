@@ -104,7 +104,7 @@ var arrows = map[string][]string{
 	},
 	"internal/stock/pages":   {"contract/api", "docs", "internal/stock", "say/text"},
 	"internal/store":         {"contract/ledger"}, // the ground of the three databases, none of which knows another
-	"internal/store/etcddb":  {"contract/ledger", "internal/store"},
+	"internal/store/etcddb":  {"contract/ledger", "internal/idempotency", "internal/store"},
 	"internal/store/redisdb": {"contract/ledger", "internal/idempotency", "internal/redisbatch", "internal/store"},
 	"internal/store/sqldb":   {"contract/ledger", "internal/idempotency", "internal/sqlite", "internal/store"},
 	"migrations":             {},

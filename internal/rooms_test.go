@@ -17,12 +17,12 @@ import (
 // all that it imports, directly or not, with so many lines. Tests do not count.
 var products = map[string]reading{
 	"faultlab":              {14, 27_500},
-	"judge":                 {4, 5_100},
-	"console":               {3, 3_500},
-	"stack":                 {6, 6_400},
+	"judge":                 {4, 5_600},
+	"console":               {3, 3_750},
+	"stack":                 {6, 6_500},
 	"internal/lock/handoff": {4, 5_900},
-	"internal/replica":      {28, 36_600},
-	"loadtest":              {9, 13_000},
+	"internal/replica":      {28, 38_100},
+	"loadtest":              {9, 13_600},
 }
 
 type reading struct{ packages, lines int }

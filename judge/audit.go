@@ -61,8 +61,12 @@ type Input struct {
 	// History is what the clients saw, of this one product; nil = judged from the ledger alone, which is enough only where
 	// no run of ours is judged, that is with Replicas 0 and WantSoldOut false.
 	History []Op
+	// Adjusts are the requests that adjusted the stock of the product during the run, as their clients saw them: Quantity
+	// is what was to be added or, below zero, taken.
+	Adjusts []Op
 
 	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another,
+	// adjustments apart,
 	// somebody else set the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's
 	// doing.
 	Stock *int64

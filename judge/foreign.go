@@ -25,6 +25,7 @@ func Foreign(before, after int64, in Input) Report {
 	j := judge{
 		in: in, findings: findings{r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: in.Lang}},
 		records: records{rows: []api.Order{}, ops: history}, orderOf: map[string]string{},
+		course: course{set: before, whole: true},
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
 	j.skip(text.Of("the service's order rows: lost acknowledged orders and unrequested orders cannot be found"))

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"math"
 	"net/http"
 
 	"lastitem/say/text"
@@ -13,15 +12,12 @@ type claim struct {
 	// op is the index of the ok answer that named the order; -1 where that was a replay, or where a request of unknown
 	// outcome was matched: neither return says when the sale was over.
 	op int
-	// call is when the sale can have happened at the earliest.
+	// call is when the sale can have happened at the earliest; always = no request of the history accounts for it. The
+	// earliest possible call never blames a refusal that some course of events would justify.
 	call int64
 	// sure says that the sale was not before call, however the requests of unknown outcome are matched with rows.
 	sure bool
 }
-
-// always is the call of a sale that no request of the history accounts for: it may have come before all of them. The
-// earliest possible call never blames a refusal that some course of events would justify.
-const always = math.MinInt64
 
 // hear checks every answer against the ledger. The order matters: answers that name an order claim its row first, then
 // replays; requests of unknown outcome get the rows that are left. That settles what was sold when, which the
@@ -91,6 +87,8 @@ func (j *judge) hearAcks() (lost []change) {
 	// where a failover sold the same units again it is A.
 	if acked > j.r.Initial && !j.units.released {
 		j.violate("OA", text.Of("%d [unit was|units were] acknowledged, and the stock was %d"), acked, j.r.Initial)
+	} else if len(j.course.shifts) > 0 {
+		j.tooMuch()
 	}
 	return lost
 }

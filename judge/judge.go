@@ -13,6 +13,7 @@ import (
 //
 //   - conservation: initial = stock now + units ordered; too much is O, too little is L, where a stock below zero
 //     counts as zero;
+//   - initial is the sum of the setting and the adjustments that the ledger lists;
 //   - no stock or segment is below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key while it is kept are D;
 //   - stored first answers and orders agree, both ways, while answers are kept;
@@ -28,7 +29,9 @@ import (
 //   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts
 //     for one row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
-//     resolved, this is linearizability of a counter that only falls;
+//     resolved, this is linearizability of a counter that only falls; where the stock was adjusted, units that were
+//     added count as free from the answer on, and units that were taken until the call;
+//   - every adjustment that was answered is there, else A;
 //   - no buyer was sold more than the limit (B), and every limit_reached was justified as a sold_out is;
 //   - what was left falls in the order of time;
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
@@ -100,6 +103,9 @@ type judge struct {
 	late    bool         // the history may do so
 	stored  keyRows
 	units   unitCounts
+
+	course   course // of the initial stock
+	returned bool   // units may have come back
 }
 
 // records are what the two sides have: the order rows of the judged store, and the requests for its product.
@@ -132,13 +138,15 @@ func (j *judge) open() bool {
 		return j.lack(text.Of("the ledger does not say how much stock %s holds now"), j.in.Store)
 	}
 	j.r.Initial, j.r.Final = initial, now
-	if j.units.released = l.Released[j.in.Store]; j.units.released {
+	j.course = j.adjustments(initial, l.Adjustments[j.in.Store], j.in.Adjusts)
+	j.returned = l.Released[j.in.Store]
+	if j.units.released = j.returned || len(j.course.shifts) > 0 || !j.course.whole; j.returned {
 		j.skip(text.Of("units may have come back, from reservations or returned orders, so what was left of the stock says " +
 			"nothing about the order of the sales, nor about refusals"))
 	}
-	if j.in.Stock != nil && *j.in.Stock != initial {
+	if j.in.Stock != nil && j.course.whole && *j.in.Stock != j.course.set {
 		j.tainted = true
-		j.lack(sayStockSet, initial, *j.in.Stock)
+		j.lack(sayStockSet, j.course.set, *j.in.Stock)
 	}
 	j.openRows()
 	j.openHistory()

@@ -13,7 +13,7 @@ import (
 // return nothing is checked.
 func (j *judge) hearLimit() {
 	most := j.in.PerBuyer
-	if most == 0 || j.units.released {
+	if most == 0 || j.returned {
 		return
 	}
 	takes, refusals := map[string][]change{}, map[string][]Op{}

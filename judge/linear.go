@@ -23,10 +23,11 @@ func (x records) sales(lost []change) []change {
 // hearRefusals checks every sold_out. It also catches a shop that sells nothing, without a special rule.
 // Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
 func (j *judge) hearRefusals(sales []change) {
-	if j.units.released { // a counter that may rise: see Reservations
+	if j.returned || !j.course.whole { // a counter that may rise: see Reservations
 		return
 	}
-	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
+	ops := append(j.cuts(), j.ops...)
+	bad, excused := unjustified(j.course.set, j.r.Leaked, sales, ops, j.course.shifts...)
 	j.r.BadRefusals = bad + excused
 	j.each(bad, "", text.Of("%d [request was|requests were] refused though in stock: no order of events justifies it"))
 	j.each(excused, "L", sayLeakRefusals)
@@ -43,13 +44,19 @@ func (j *judge) hearRefusals(sales []change) {
 //
 // An exhaustive search agrees on small histories, see the tests; a general checker takes exponential time on just the
 // histories that matter here, the wrong ones and those with unknown outcomes.
-func unjustified(initial, leaked int64, sales []change, ops []Op) (bad, excused int) {
-	s := newShelf(initial, sales, nil)
+//
+// Shifts of the stock may let the counter rise: then a refusal may be justified at an earlier moment of its interval.
+func unjustified(initial, leaked int64, sales []change, ops []Op, shifts ...shift) (bad, excused int) {
+	s := newShelf(initial, sales, nil, shifts...)
 	for _, op := range ops {
 		if op.Outcome != Refused {
 			continue
 		}
-		switch left := s.left(op.Return); {
+		left := s.left(op.Return)
+		if len(shifts) > 0 {
+			left = s.fewest(op.Call, op.Return)
+		}
+		switch {
 		case left < op.Quantity:
 		case left-leaked < op.Quantity:
 			excused++
@@ -152,4 +159,30 @@ func overlapping(ops []Op, apart bool) bool {
 		}
 	}
 	return false
+}
+
+// tooMuch looks for a moment at which more had been acknowledged than there may have been, as the judge of reservations
+// does.
+func (j *judge) tooMuch() {
+	if j.returned || !j.course.whole {
+		return
+	}
+	var takes []taken
+	for _, op := range j.ops {
+		if op.Outcome == OK && !op.Replayed {
+			takes = append(takes, taken{units: op.Quantity, answer: op.Return, freed: never})
+		}
+	}
+	if most := peak(takes, j.course.shifts); most > j.course.set {
+		j.violate("OA", sayTooMuch, most, j.course.set)
+	}
+}
+
+// cuts are the requests that adjusted the stock, as requests for so many units.
+func (j *judge) cuts() (ops []Op) {
+	for _, op := range j.in.Adjusts {
+		op.Quantity = -op.Quantity
+		ops = append(ops, op)
+	}
+	return ops
 }

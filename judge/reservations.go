@@ -18,9 +18,11 @@ const (
 	Cancel  ReservationKind = "cancel"
 	Extend  ReservationKind = "extend"
 	Return  ReservationKind = "return" // of the order that a confirm has made
+	// Adjust adds units to the stock, or takes free ones: Quantity is below zero then. It is about no reservation.
+	Adjust ReservationKind = "adjust"
 )
 
-// ReservationKinds lists them all.
+// ReservationKinds lists those that are about a reservation.
 var ReservationKinds = []ReservationKind{Reserve, Confirm, Cancel, Extend, Return}
 
 // ReservationOp is one request about a reservation of the judged product, as its client saw it. Times are those of
@@ -29,7 +31,7 @@ type ReservationOp struct {
 	Kind   ReservationKind `json:"kind"`
 	Call   int64           `json:"call"`
 	Return int64           `json:"return"`
-	Key    string          `json:"key,omitempty"` // of a reserve; "" = none
+	Key    string          `json:"key,omitempty"` // of a reserve, an adjustment, an extension or a part; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
 	Outcome       Outcome `json:"outcome"`
@@ -42,7 +44,11 @@ type ReservationOp struct {
 	Refund        bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
 	Expired       bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
 	Restock       bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
-	Replayed      bool    `json:"replayed,omitempty"`
+	Part          int64   `json:"part,omitempty"`     // the units of a cancel or a return, told by Key; 0 = all
+	Line          bool    `json:"line,omitempty"`     // of a cancel: only the units of this product
+	// Expires is the deadline that an OK extension was answered, in microseconds by the store's clock; 0 = not told.
+	Expires  int64 `json:"expires_us,omitempty"`
+	Replayed bool  `json:"replayed,omitempty"`
 }
 
 // The states of a reservation, as the API tells them.
@@ -65,19 +71,24 @@ type ReservationReport struct {
 // Reservations says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
-//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
-//     to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//   - each reservation went allowed ways, by its events, and was extended as often as the product allows, once by each
+//     request: expired before the deadline that was valid then, or extended to an earlier one, is A; an
+//     expiry that did not know of the extension before it is a lost update, O;
 //     confirmed after it is D, or O if the sums show that its units were sold again; a second
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
 //     sums show that its units were sold again;
+//   - a reservation or an order gave back no more units than it had, and each part once, else O;
 //   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
 //     a refund has none, else D; every payment has one end, which its row tells, and a key makes one reservation, else
 //     D; a cancellation, an extension or a return that was answered was executed so, else A;
 //   - a reservation is what was asked for, and its order is its buyer's, else A;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
-//   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
+//   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit;
+//   - the initial stock is the sum of the setting and the adjustments of the run, and each that was answered is there,
+//     else A. Units that were added count as free from the answer on, units that were taken from the stock until the
+//     call.
 //
 // With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
 // it do not apply.
@@ -110,6 +121,7 @@ func newReservationJudge(b *api.Reservations, ops []ReservationOp, lang string) 
 		j.lack(sayEmptyHistory)
 	}
 	j.firstCalls()
+	j.course = j.adjustments(b.Initial, b.Adjustments, j.adjusts())
 	return j
 }
 
@@ -121,6 +133,7 @@ func (j *reservationJudge) judged() ReservationReport {
 	j.tooMuch()
 	j.limit()
 	j.payments()
+	j.parts()
 	j.answers()
 	j.refusals()
 	return ReservationReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
@@ -139,6 +152,7 @@ type reservationJudge struct {
 	end                       int64 // the latest time of the clients at which the run may have ended
 	takes                     []taken
 	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	course                    course
 	twice                     map[string]int64 // by buyer: units of changes that were not allowed, as of a second release
 	races                     int
 }
@@ -166,6 +180,8 @@ func (op ReservationOp) try() string {
 		return "key " + op.Key
 	case op.Kind == Confirm && op.PaymentID != "":
 		return "payment " + op.PaymentID
+	case op.Kind == Adjust && op.Key != "":
+		return "adjust " + op.Key
 	}
 	return ""
 }
@@ -208,17 +224,23 @@ var ways = map[[2]string]bool{
 
 // walk follows the events of each reservation.
 func (j *reservationJudge) walk() {
-	var early, overwritten, late, extended, bad, lies []string
+	var early, overwritten, late, extended, bad, twice, lies []string
 	var was, now string // of the first bad change
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
 	j.twice = map[string]int64{}
 	for _, row := range j.book.Rows {
-		last, again, deadline := "", false, int64(0)
+		last, extensions, deadline, requests := "", 0, int64(0), map[bool]map[string]bool{true: {}, false: {}}
 		for _, e := range row.Events {
 			rehold := e.Was == expired && e.Now == confirmed
-			extends := e.Was == held && e.Now == held
+			stays := e.Was == held && e.Now == held
+			extends := stays && e.Quantity == 0 // a part may have the same key
+			if extends {
+				extensions++
+			} else if stays && requests[extends][e.Request] {
+				twice = append(twice, row.ReservationID)
+			}
 			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
-				extends && again {
+				extensions > max(j.book.Extends, 1) || extends && requests[extends][e.Request] {
 				if bad = append(bad, row.ReservationID); len(bad) == 1 {
 					was, now = last, e.Now
 				}
@@ -230,14 +252,14 @@ func (j *reservationJudge) walk() {
 			switch {
 			case e.Now == expired && e.AtMicros < deadline && e.DeadlineMicros < deadline:
 				overwritten = append(overwritten, row.ReservationID)
-			case e.Now == expired && e.AtMicros < deadline, extends && e.DeadlineMicros < deadline:
+			case e.Now == expired && e.AtMicros < deadline, stays && e.DeadlineMicros < deadline:
 				early = append(early, row.ReservationID)
 			case e.Was == held && e.Now == confirmed && e.AtMicros >= deadline:
 				late = append(late, row.ReservationID)
-			case extends && e.AtMicros >= deadline:
+			case stays && e.AtMicros >= deadline:
 				extended = append(extended, row.ReservationID)
 			}
-			last, again = e.Now, again || extends
+			last, requests[extends][e.Request] = e.Now, e.Request != ""
 			if e.Now == held { // a later change may not know that it was extended
 				deadline = e.DeadlineMicros
 			}
@@ -259,8 +281,56 @@ func (j *reservationJudge) walk() {
 	if len(extended) > 0 {
 		j.find('L')
 	}
-	j.named(extended, "L", text.Of("%d [reservation was|reservations were] extended after the deadline"))
+	j.named(extended, "L", text.Of("%d [reservation was|reservations were] extended, or cancelled in part, after the "+
+		"deadline"))
+	if len(twice) > 0 {
+		j.find('O')
+	}
+	j.named(twice, "O", text.Of("a part of %d [reservation|reservations] was cancelled twice"))
 	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
+}
+
+// givenBack is how many units the parts of a reservation had that were cancelled, while the rest stayed.
+func givenBack(row api.ReservationRow) (units int64) {
+	for _, e := range row.Events {
+		if e.Was == held && e.Now == held {
+			units += e.Quantity
+		}
+	}
+	return units
+}
+
+// parts checks that a reservation and an order have given back no more than they had, and each part once.
+func (j *reservationJudge) parts() {
+	var more, twice []string
+	had := map[string]int64{}
+	for _, op := range j.ops {
+		if op.Kind == Reserve && op.Outcome == OK {
+			had[op.ReservationID] = op.Quantity
+		}
+	}
+	for _, row := range j.book.Rows {
+		if back := givenBack(row); back > 0 && had[row.ReservationID] > 0 && back+row.Quantity > had[row.ReservationID] {
+			more = append(more, row.ReservationID)
+		}
+		for _, o := range row.Orders {
+			requests := map[string]bool{}
+			for _, r := range o.Returns {
+				if requests[r.Request] {
+					twice = append(twice, o.OrderID)
+				}
+				requests[r.Request] = true
+			}
+			if back, gone := o.Back(); back+gone > o.Quantity {
+				more = append(more, o.OrderID)
+			}
+		}
+	}
+	if len(more)+len(twice) > 0 { // those units count twice
+		j.find('O')
+	}
+	j.named(more, "O", text.Of("%d [reservation or order|reservations or orders] gave back more units than [it|they] had"))
+	j.named(twice, "O", text.Of("a part of %d [order|orders] was returned twice"))
 }
 
 // payments checks orders against reservations, and the ends of payments.
@@ -272,6 +342,7 @@ func (j *reservationJudge) payments() {
 		switch {
 		case n > 1:
 			two = append(two, row.ReservationID)
+		case row.State == confirmed && n == 0 && row.Quantity == 0: // the line was cancelled before
 		case row.State == confirmed && n == 0, row.State == held && n > 0:
 			orderless = append(orderless, row.ReservationID)
 		case row.State != confirmed && n > 0:

@@ -5,10 +5,21 @@ import (
 	"slices"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/say/text"
 )
 
 // The rules about answers: the book must have what the service acknowledged, once.
+
+// adjusts are the requests that adjusted the stock.
+func (j *reservationJudge) adjusts() (ops []Op) {
+	for _, op := range j.ops {
+		if op.Kind == Adjust {
+			ops = append(ops, Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome, Quantity: op.Quantity, Key: op.Key})
+		}
+	}
+	return ops
+}
 
 // answers checks what was acknowledged.
 func (j *reservationJudge) answers() {
@@ -32,7 +43,8 @@ func (j *reservationJudge) answeredReservations() {
 			continue
 		}
 		switch row, there := j.rows[op.ReservationID]; {
-		case there && (row.Buyer != op.Buyer || row.Quantity != op.Quantity):
+		case there && givenBack(row) > 0 && row.Quantity+givenBack(row) > op.Quantity: // see parts
+		case there && (row.Buyer != op.Buyer || row.Quantity+givenBack(row) != op.Quantity):
 			other = append(other, op.ReservationID)
 		case there:
 		case j.purged(op):
@@ -67,8 +79,9 @@ func (j *reservationJudge) answeredPayments() {
 		if op.Kind != Confirm {
 			continue
 		}
-		_, there := j.rows[op.ReservationID]
+		row, there := j.rows[op.ReservationID]
 		switch o, made := orders[op.PaymentID]; {
+		case op.Outcome == OK && !made && there && row.Quantity == 0: // the line was cancelled before
 		case op.Outcome == OK && (!made || o.id != op.OrderID):
 			lost = append(lost, cmp.Or(op.OrderID, op.PaymentID))
 		case op.Outcome == OK && o.hold != op.ReservationID:
@@ -120,6 +133,16 @@ func (j *reservationJudge) heldTwice() (keys, ids []string) {
 func (j *reservationJudge) keeps(op ReservationOp) bool {
 	row, there := j.rows[op.ReservationID]
 	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
+	request := ledger.Digest([]byte(op.Key))
+	made := func(e api.ReservationEvent) bool { // an extension and a part may have the same key
+		return request != "" && e.Request == request && (op.Kind == Extend) == (e.Quantity == 0)
+	}
+	switch {
+	case op.Kind == Cancel && op.Part > 0 && changed(made):
+		return !changed(func(e api.ReservationEvent) bool { return made(e) && e.Quantity == op.Part })
+	case op.Kind == Cancel && op.Line && op.Part == 0:
+		return (row.State == held || row.State == confirmed) && row.Quantity > 0
+	}
 	switch op.Kind {
 	case Cancel:
 		return (row.State == held || row.State == confirmed || row.State == expired) &&
@@ -127,11 +150,30 @@ func (j *reservationJudge) keeps(op ReservationOp) bool {
 				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
 			})
 	case Extend:
-		return there && !changed(func(e api.ReservationEvent) bool { return e.Was == held && e.Now == held })
+		mine := changed(made) // else it was answered what another one has made
+		return there && !changed(func(e api.ReservationEvent) bool {
+			return e.Was == held && e.Now == held && e.Quantity == 0 && (made(e) || !mine) &&
+				(op.Expires == 0 || e.DeadlineMicros == op.Expires)
+		})
 	case Return:
 		return there && !slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool {
-			return o.OrderID == op.OrderID && o.Returned && o.Restocked == op.Restock
+			return o.OrderID == op.OrderID && returned(o, op)
 		})
 	}
 	return false
+}
+
+// returned reports whether an order came back as a return was answered: all that was left, or a part. After parts that
+// may be nothing.
+func returned(o api.ReservationOrder, op ReservationOp) bool {
+	request := ""
+	if op.Part > 0 {
+		request = ledger.Digest([]byte(op.Key))
+	}
+	i := slices.IndexFunc(o.Returns, func(r api.ReturnedPart) bool { return r.Request == request })
+	if i < 0 {
+		back, gone := o.Back()
+		return op.Part == 0 && back+gone >= o.Quantity
+	}
+	return o.Returns[i].Restocked == op.Restock && (op.Part == 0 || o.Returns[i].Quantity == op.Part)
 }

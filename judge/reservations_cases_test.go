@@ -68,11 +68,22 @@ func (h *told) step(w []string) {
 		op := h.pays(Refused, w[1], w[2], n(3))
 		op.Refund, op.Expired = true, true
 	case "return":
-		h.row(w[1]).Orders[0].Returned = true
+		h.row(w[1]).Orders[0].Returns = []api.ReturnedPart{{Quantity: 1, Restocked: w[2] == "restock"}}
 		h.book.BuyerUnits["ann"]--
-		if h.row(w[1]).Orders[0].Restocked = w[2] == "restock"; w[2] == "restock" {
+		if w[2] == "restock" {
 			h.book.Stock++
 		}
+	case "part": // of two units that are held: one comes back
+		h.row(w[1]).Quantity--
+		e := h.to(w[1], held, n(2))
+		e.Quantity, e.Request = 1, ledger.Digest([]byte(w[3]))
+		h.move(-1)
+		op := h.ask(Cancel, OK, w[1], n(2))
+		op.Key, op.Part = w[3], 1
+	case "two": // a hold of two
+		h.step([]string{"hold", w[1], w[2], w[3]})
+		h.row(w[1]).Quantity, h.ops[len(h.ops)-1].Quantity = 2, 2
+		h.move(1)
 	case "refuse", "limit":
 		h.ask(Reserve, Refused, "", n(1)).Limit = w[0] == "limit"
 	case "take":
@@ -123,7 +134,7 @@ func (h *told) to(id, state string, ms int64) *api.ReservationEvent {
 // What one service did, right or wrong, and what is found: letters, and the one violation that they do not explain.
 func TestHoldsTold(t *testing.T) {
 	t.Parallel()
-	limited := func(h *told) { h.book.PerBuyer = 1 }
+	limited, limited2 := func(h *told) { h.book.PerBuyer = 1 }, func(h *told) { h.book.PerBuyer = 2 }
 	rehold := func(h *told) { h.row("a").Late = ledger.LateRehold }
 	for name, tt := range map[string]struct {
 		stock                  int64
@@ -198,6 +209,53 @@ func TestHoldsTold(t *testing.T) {
 		"free since it is void":        {1, "", "", "hold a 10 900, ends a void 20, hold b 30 900", nil},
 		"restocked":                    {1, "", "", "hold a 10 900, pay a p 20, return a restock, hold b 30 900", limited},
 		"written off":                  {1, "", "", "hold a 10 900, pay a p 20, return a lost, refuse 30", limited},
+		"a part":                       {2, "", "", "two a 10 900, part a 20 k, hold b 30 900, pay b p 40", limited2},
+		"a part, refused since":        {2, "U", "", "two a 10 900, part a 20 k, refuse 30", nil},
+		"a part, limited since":        {5, "U", "", "two a 10 900, part a 20 k, limit 30", limited2},
+		"a part of what expired": {2, "", "", "two a 10 100, part a 20 k, ends a expired 150, refuse 21, limit 15",
+			limited2},
+		"a part twice": {2, "O", "", "two a 10 900, part a 20 k, part a 30 k", nil},
+		"a part that ends all": {2, "A", "", "two a 10 900, part a 20 k, ends a cancelled 30", func(h *told) {
+			h.row("a").Events = slices.Delete(h.row("a").Events, 1, 2)
+			h.row("a").Events[1].Request, h.row("a").Events[1].Quantity, h.row("a").Quantity = ledger.Digest([]byte("k")), 2, 2
+		}},
+		"a line that was cancelled, and the others bought": {2, "", "", "hold a 10 900, part a 20 k", func(h *told) {
+			h.to("a", confirmed, 30)
+			h.pays(OK, "a", "p", 30)
+		}},
+		"a part that was answered only": {2, "A", "", "two a 10 900", func(h *told) {
+			op := h.ask(Cancel, OK, "a", 20)
+			op.Key, op.Part = "k", 1
+		}},
+		"a part that the limit does not get back": {2, "L", "", "two a 10 900, part a 20 k", func(h *told) {
+			limited2(h)
+			h.book.BuyerUnits["ann"]++
+		}},
+		"more back than was held": {3, "O", "", "two a 10 900, part a 20 k, part a 30 l, part a 40 m", func(h *told) {
+			h.row("a").Quantity = 0
+		}},
+		"an order returned twice": {2, "O", "", "hold a 10 900, pay a p 20, return a restock", func(h *told) {
+			o := &h.row("a").Orders[0]
+			o.Returns = append(o.Returns, api.ReturnedPart{Request: "k", Quantity: 1})
+		}},
+		"the same return twice": {2, "O", "", "two a 10 900, pay a p 20, return a restock", func(h *told) {
+			o := &h.row("a").Orders[0]
+			o.Quantity, o.Returns = 2, append(o.Returns, o.Returns[0])
+			h.move(-1)
+		}},
+		"an extension beyond the rule": {1, "", "not allowed", "hold a 10 900, to a held 20, to a held 30", nil},
+		"several extensions": {1, "", "", "hold a 10 900, to a held 20, to a held 30", func(h *told) {
+			h.book.Extends = 2
+		}},
+		"an extension twice under a key": {1, "", "not allowed", "hold a 10 900, to a held 20, to a held 30", func(h *told) {
+			h.book.Extends, h.row("a").Events[1].Request, h.row("a").Events[2].Request = 2, "k", "k"
+		}},
+		"an extension answered another deadline": {1, "A", "", "hold a 10 900, to a held 20, to a held 30", func(h *told) {
+			h.book.Extends, h.row("a").Events[1].Request = 2, ledger.Digest([]byte("k"))
+			h.row("a").Events[2].DeadlineMicros++
+			op := h.ask(Extend, OK, "a", 20)
+			op.Key, op.Expires = "k", h.row("a").Events[2].DeadlineMicros
+		}},
 		"a hold without an answer":     {1, "", "", "made a 10 900, refuse 20", nil},
 		"refused after a cancellation": {1, "U", "", "hold a 10 900, cancel a 20, refuse 30", nil},
 		"refused after an expiry that was answered": {1, "U", "",

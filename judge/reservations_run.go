@@ -31,9 +31,9 @@ const enoughRaces = 20
 func (run ReservationRun) Judge(b *api.Reservations, ops []ReservationOp, lang string) ReservationReport {
 	j := newReservationJudge(b, ops, lang)
 	j.r.Mode, j.r.Store = run.Mode, run.Store
-	if run.Stock != nil && *run.Stock != b.Initial {
+	if run.Stock != nil && j.course.whole && *run.Stock != j.course.set {
 		j.tainted = true
-		j.lack(sayStockSet, b.Initial, *run.Stock)
+		j.lack(sayStockSet, j.course.set, *run.Stock)
 	}
 	j.compareClocks()
 	j.weigh(run)

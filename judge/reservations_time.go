@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/say/text"
 )
 
@@ -81,10 +82,8 @@ type change struct{ at, units int64 }
 type taken struct {
 	buyer                            string
 	units, call, answer, freed, free int64
-	returned                         bool // the order: the limit has room again, also where the units were written off
+	returned                         bool // of an order: the limit has room again, also where they were written off
 }
-
-const never = int64(1<<63 - 1)
 
 // pairTakes pairs each reservation that was made with its release.
 func (j *reservationJudge) pairTakes() {
@@ -112,14 +111,42 @@ func (j *reservationJudge) pairTakes() {
 	}
 	for id, i := range calls {
 		j.takes[i].freed, j.takes[i].free = j.released(id)
-		j.takes[i].returned = slices.ContainsFunc(j.rows[id].Orders, func(o api.ReservationOrder) bool { return o.Returned })
+		j.split(j.rows[id], i)
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.ReservationID]
 		row := j.rows[op.ReservationID]
 		if seen && op.Outcome != Unknown && len(row.Orders) == 0 && (op.Expired && row.State == expired ||
-			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled) {
+			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled && op.Part == 0 && !op.Line) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
+		}
+	}
+}
+
+// split makes takes of their own of the units of a take that came back by parts, and of those that were returned.
+func (j *reservationJudge) split(row api.ReservationRow, i int) {
+	for _, e := range row.Events {
+		if e.Was != held || e.Now != held || e.Quantity == 0 {
+			continue
+		}
+		part := j.takes[i]
+		part.units, part.freed, part.free = e.Quantity, j.skew.earliest(e.AtMicros), never
+		for _, op := range j.ops {
+			if op.Kind == Cancel && op.Part > 0 && op.Outcome == OK && op.ReservationID == row.ReservationID &&
+				ledger.Digest([]byte(op.Key)) == e.Request {
+				part.free = min(part.free, op.Return)
+			}
+		}
+		j.takes = append(j.takes, part)
+	}
+	for _, o := range row.Orders {
+		for _, r := range o.Returns {
+			part := j.takes[i]
+			if part.units, part.returned = r.Quantity, true; r.Restocked {
+				part.freed = always
+			}
+			j.takes[i].units -= r.Quantity
+			j.takes = append(j.takes, part)
 		}
 	}
 }
@@ -143,8 +170,7 @@ func (j *reservationJudge) released(id string) (freed, free int64) {
 		}
 	}
 	switch {
-	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never,
-		slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool { return o.Restocked }):
+	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never:
 		freed = always
 	case row.State == cancelled && !j.skew.known:
 		if at, asked := j.cancelled[id]; asked {
@@ -157,10 +183,14 @@ func (j *reservationJudge) released(id string) (freed, free int64) {
 // tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
 // releases that may have begun; or the last moment, since a late payment takes released units again.
 func (j *reservationJudge) tooMuch() {
-	if most := max(peak(j.takes), j.held+j.ordered+j.writtenOff); most > j.book.Initial {
+	most, of := j.held+j.ordered+j.writtenOff, j.book.Initial
+	if once := peak(j.takes, j.course.shifts); j.course.whole && once-j.course.set > most-of {
+		most, of = once, j.course.set
+	}
+	if most > of {
 		j.find('O')
-		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
-		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
+		j.r.Oversold = max(j.r.Oversold, most-of)
+		j.violate("O", sayTooMuch, most, of)
 	}
 }
 
@@ -176,9 +206,8 @@ func (j *reservationJudge) limit() {
 			has[row.Buyer] += row.Quantity
 		}
 		for _, o := range row.Orders {
-			if !o.Returned { // written off too: he may buy again
-				has[row.Buyer] += o.Quantity
-			}
+			back, gone := o.Back() // what was written off too: he may buy again
+			has[row.Buyer] += o.Quantity - back - gone
 		}
 	}
 	for buyer := range by {
@@ -192,7 +221,7 @@ func (j *reservationJudge) limit() {
 		if buyer == "" {
 			continue
 		}
-		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
+		if most := max(peak(by[buyer], nil), has[buyer]); most > j.book.PerBuyer {
 			j.violate(j.unless('B', most-j.book.PerBuyer <= j.twice[buyer]),
 				text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
@@ -225,9 +254,16 @@ func (j *reservationJudge) byBuyer() map[string][]taken {
 	return by
 }
 
-// peak is the most that was surely taken at once.
-func peak(takes []taken) (most int64) {
+// peak is the most that was surely taken at once, less what may have been added.
+func peak(takes []taken, shifts []shift) (most int64) {
 	var changes []change
+	for _, s := range shifts {
+		if s.units > 0 {
+			changes = append(changes, change{s.call, -s.units})
+		} else if s.answer != never {
+			changes = append(changes, change{s.answer, -s.units})
+		}
+	}
 	for _, t := range takes {
 		if t.answer != never && t.freed > t.answer {
 			changes = append(changes, change{t.answer, t.units}, change{t.freed, -t.units})
@@ -248,11 +284,15 @@ func peak(takes []taken) (most int64) {
 // some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
 // release that was certain before t.
 func (j *reservationJudge) refusals() {
-	all, by, buyers := shelfOf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
+	all, by, buyers := shelfOf(j.takes, j.course.set, j.course.shifts...), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
-		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
+		if op.Outcome != Refused || op.Replayed || j.purged(op) || op.Kind != Reserve && op.Kind != Adjust ||
+			!op.Limit && !j.course.whole {
 			continue
+		}
+		if op.Kind == Adjust {
+			op.Quantity = -op.Quantity
 		}
 		from, leaked := all, j.leaked
 		if op.Limit {
@@ -290,12 +330,12 @@ func (j *reservationJudge) purged(op ReservationOp) bool {
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises
 // after a release, so it is least at the first of these times, at a call, or at the last.
 type shelf struct {
-	of           int64
+	of, most     int64    // at first, and if nothing is taken
 	taken, freed []change // in order of time, with the sums up to each
 	low          []int64  // the least after each call
 }
 
-func shelfOf(takes []taken, of int64) *shelf {
+func shelfOf(takes []taken, of int64, shifts ...shift) *shelf {
 	var all, freed []change
 	for _, t := range takes {
 		all = append(all, change{t.call, t.units})
@@ -303,11 +343,19 @@ func shelfOf(takes []taken, of int64) *shelf {
 			freed = append(freed, change{t.free, t.units})
 		}
 	}
-	return newShelf(of, all, freed)
+	return newShelf(of, all, freed, shifts...)
 }
 
-func newShelf(of int64, taken, freed []change) *shelf {
-	s := &shelf{of: of, taken: slices.Clone(taken), freed: slices.Clone(freed)}
+func newShelf(of int64, taken, freed []change, shifts ...shift) *shelf {
+	s := &shelf{of: of, most: of, taken: slices.Clone(taken), freed: slices.Clone(freed)}
+	for _, a := range shifts {
+		switch {
+		case a.units < 0:
+			s.taken = append(s.taken, change{a.call, -a.units})
+		case a.answer != never:
+			s.most, s.freed = s.most+a.units, append(s.freed, change{a.answer, a.units})
+		}
+	}
 	for _, c := range [][]change{s.taken, s.freed} {
 		slices.SortFunc(c, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 		for i := 1; i < len(c); i++ {
@@ -334,7 +382,7 @@ func (s *shelf) left(now int64) int64 {
 
 // fewest is the least that may have been free between two times.
 func (s *shelf) fewest(from, to int64) int64 {
-	least := min(s.of, s.left(from), s.left(to))
+	least := min(s.most, s.left(from), s.left(to))
 	for i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from }); i < len(s.taken); i++ {
 		if s.taken[i].at > to {
 			break

@@ -21,5 +21,7 @@ var (
 	sayBadLimit     = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
 	sayBackwards    = text.Of("%d [answer|answers] of the history came before [its|their] request, so the clock cannot " +
 		"be trusted")
+	sayTooMuch = text.Of("at one moment at least %d units were held or sold, of %d")
+
 	labelEvidence = text.Of("evidence")
 )

@@ -12,7 +12,7 @@ import (
 )
 
 // confirmTries is how often at least a confirm is sent while nobody knows its outcome: before it is known, the buyer's
-// money can neither be kept nor sent back.
+// money can neither be kept nor sent back. An adjustment is sent as often.
 const confirmTries = 4
 
 // arrive executes one arrival: a deduction with its repetitions if the plan has any, or what v says if the plan
@@ -21,6 +21,10 @@ const confirmTries = 4
 func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v plan.Visit) {
 	ask := target.Ask{Mode: w.script.mode, Store: w.plan.Store, Product: product, Quantity: w.plan.Quantity,
 		Buyer: v.Buyer, Wait: w.plan.Wait}
+	if v.Adjust != 0 && rec != nil {
+		w.insist(ctx, rec, target.Ask{Kind: judge.Adjust, Product: product, Store: w.script.store, Quantity: v.Adjust,
+			Key: uuid.NewString()}, -1, false, max(w.plan.Retry+1, confirmTries))
+	}
 	if w.script.keyed || w.plan.Reserving.On() && v.Twice {
 		ask.Key = uuid.NewString()
 	}

@@ -79,7 +79,7 @@ func (c *Control) script(p plan.Plan, m api.Mode) script {
 			call.Key = a.Key
 			return call
 		},
-		read: target.Read, keyed: p.Retry > 0 || m.KeyRequired, mode: m.Name, carts: m.Cart,
+		read: target.Read, keyed: p.Retry > 0 || m.KeyRequired, mode: m.Name, store: p.StoreOf(m), carts: m.Cart,
 	}
 }
 

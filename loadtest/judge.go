@@ -24,7 +24,7 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 		book := books[product]
 		report := svc.judge(judge.Input{
 			Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Lang: svc.lang,
-			Ledger: book.ledger, History: histories[product],
+			Ledger: book.ledger, History: histories[product], Adjusts: res.Adjusts[product],
 			Stock:       &res.Plan.Stock,
 			PerBuyer:    res.Plan.Reserving.PerBuyer,
 			WantSoldOut: wantSoldOut(res),

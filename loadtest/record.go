@@ -220,7 +220,7 @@ func (r *recorder) fill(res *Result) {
 	}
 	res.Series = r.series.list()
 	r.fillLatencies(res)
-	res.History = r.ops()
+	res.History, res.Adjusts = r.ops(), r.adjusts()
 	if first < 0 {
 		return
 	}
@@ -254,6 +254,22 @@ func (r *recorder) fillLatencies(res *Result) {
 		lag.merge(r.parts[i].lag)
 	}
 	res.Lag = lag.latency()
+}
+
+// adjusts returns the requests that adjusted the stock, by product.
+func (r *recorder) adjusts() map[int64][]judge.Op {
+	all := map[int64][]judge.Op{}
+	for i := range r.parts {
+		for product, ops := range r.parts[i].holds {
+			for _, op := range ops {
+				if op.Kind == judge.Adjust {
+					all[product] = append(all[product], judge.Op{ProductID: product, Call: op.Call, Return: op.Return,
+						Outcome: op.Outcome, Quantity: op.Quantity, Key: op.Key})
+				}
+			}
+		}
+	}
+	return all
 }
 
 // ops returns the history in the order of the calls; nil if none was kept.

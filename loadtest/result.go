@@ -84,6 +84,8 @@ type Result struct {
 	// History has every request as its client saw it, in the order of the calls. The judge gets it; it is written only on
 	// request. A baseline keeps none.
 	History []judge.Op `json:"-"`
+	// Adjusts has every request that adjusted the stock, by product.
+	Adjusts map[int64][]judge.Op `json:"-"`
 }
 
 // Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a

@@ -138,6 +138,7 @@ func TestRunRefusesWhatDoesNotFit(t *testing.T) {
 		{"plan", shopMode("x", "."), plan.Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
 		{"segments", shopMode("x", "."), plan.Plan{Segments: 5}, "mode x knows no segments"},
 		{"store", shopMode("x", "."), plan.Plan{Store: api.SQL}, "mode x does not keep its stock in sql"},
+		{"adjust", shopMode("x", "."), plan.Plan{Adjust: 0.1}, "mode x claims nothing for a stock that is adjusted"},
 		{"retry", shopMode("x", "."), plan.Plan{Retry: 1}, "mode x keeps no idempotency keys"},
 		{"retry on purpose", shopMode("x", "."), plan.Plan{Retry: 1, RetryUnsafe: true, Requests: 1}, ""},
 		{"retry with keys", keyed, plan.Plan{Retry: 1, Requests: 1}, ""},

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,11 @@ func asked(res *Result, at func(judge.Op) int64) map[int64]int64 {
 	if len(res.History) == 0 {
 		products[res.Plan.Product] = -1
 	}
-	for _, op := range res.History {
+	history := slices.Clone(res.History)
+	for _, ops := range res.Adjusts {
+		history = append(history, ops...)
+	}
+	for _, op := range history {
 		last, seen := products[op.ProductID]
 		if !seen {
 			last = -1

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
@@ -24,6 +25,7 @@ type script struct {
 	read  func(kind judge.ReservationKind, r target.Reply) target.Answer
 	keyed bool                                                // each request has a new key, its repetitions the same one
 	mode  string                                              // of lastitem
+	store api.Store                                           // whose count it sells
 	carts bool                                                // it takes carts
 	note  func(kind client.Kind, code string, r target.Reply) // is told of every answer; nil = is not
 }
@@ -125,7 +127,7 @@ func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d
 
 // goodCodes are the codes of good answers that are no sale.
 var goodCodes = map[judge.ReservationKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
-	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned}
+	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned, judge.Adjust: client.CodeAdjusted}
 
 // step makes the sample one of a request about a reservation. Only a confirm is a sale, and a second click counts as a
 // request, but never as another sale.
@@ -133,6 +135,11 @@ func (s *sample) step(ask target.Ask, said target.Answer) {
 	op := ask.ReservationOp(said)
 	op.Call, op.Return = s.op.Call, s.op.Return
 	s.hold, s.cart, s.about = &op, ask.Second, said.ProductID
+	if ask.Kind == judge.Adjust { // neither a sale nor the refusal of one
+		if s.kind = ""; said.Outcome == judge.Refused {
+			s.code = client.CodeNotAdjusted
+		}
+	}
 	if said.Outcome != judge.OK {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -34,6 +35,7 @@ type Answer struct {
 	Refund        api.Refund `json:"refund"`
 	ProductID     int64      `json:"product_id"` // that has refused a cart
 	Restock       bool       `json:"restock"`
+	Delta         int64      `json:"delta"` // by which the stock was adjusted
 
 	Replica    string        `json:"-"`
 	Replayed   bool          `json:"-"`
@@ -100,6 +102,8 @@ func (a Answer) names(kind judge.ReservationKind) string {
 	switch kind {
 	case judge.Reserve, judge.Cancel, judge.Extend:
 		return a.ReservationID
+	case judge.Adjust:
+		return strings.Trim(strconv.FormatInt(a.Delta, 10), "0")
 	}
 	return a.OrderID
 }

@@ -153,7 +153,7 @@ func TestCall(t *testing.T) {
 			`{"items":[{"product_id":7,"quantity":2},{"product_id":8,"quantity":2}],"wait_ms":0} []`},
 		{a, judge.Confirm, `POST /reservations/r%2F1/confirm k   []`},
 		{a, judge.Cancel, `POST /reservations/r%2F1/cancel    []`},
-		{a, judge.Extend, `POST /reservations/r%2F1/extend  application/json {"hold_ms":1000} []`},
+		{a, judge.Extend, `POST /reservations/r%2F1/extend k application/json {"hold_ms":1000} []`},
 		{a, judge.Return, `POST /products/7/orders/o/return  application/json {"restock":true} [[Authorization Bearer t]]`},
 	} {
 		tt.ask.Kind = tt.kind

@@ -28,7 +28,10 @@ type Ask struct {
 
 	Reservation string // the id of the one that is confirmed, cancelled or extended
 	Order       string // the id of the one that is returned
+	Reason      string // of an adjustment, whose Quantity is what is added or, below zero, taken
 	Restock     bool   // its units go back to the stock
+	Part        int64  // how many units are cancelled or returned, told by Key; 0 = all
+	Line        int64  // the product of a cart whose units are cancelled; 0 = all, or the only one
 }
 
 // wanted is the body of a deduction and of a reserve.
@@ -43,11 +46,18 @@ type wanted struct {
 	Depth     int        `json:"depth,omitzero"`
 }
 
-// Call is the request as the contract has it. A return needs the admin token too: see [Shop.Call].
+// part is the body of a return, and of a cancel that leaves something.
+type part struct {
+	Restock   *bool `json:"restock,omitempty"`
+	ProductID int64 `json:"product_id,omitzero"`
+	Quantity  int64 `json:"quantity,omitzero"`
+}
+
+// Call is the request as the contract has it. A return and an adjustment need the admin token too: see [Shop.Call].
 func (a Ask) Call() Call {
 	c := Call{Method: http.MethodPost, ContentType: jsonType}
 	hold := a.For.Milliseconds()
-	if a.Kind == "" || a.Kind == judge.Reserve || a.Kind == judge.Confirm {
+	if a.Part > 0 || a.Kind != judge.Cancel && a.Kind != judge.Return {
 		c.Key = a.Key
 	}
 	switch a.Kind {
@@ -65,13 +75,18 @@ func (a Ask) Call() Call {
 			in.ProductID, in.Quantity = 0, 0
 		}
 		c.Body = encoded(in)
+	case judge.Adjust:
+		c.Path = productPath(a.Product, "/adjust")
+		c.Body = encoded(api.Adjust{Delta: a.Quantity, Reason: a.Reason, Store: a.Store})
 	case judge.Return:
 		c.Path = productPath(a.Product, "/orders/"+url.PathEscape(a.Order)+"/return")
-		c.Body = encoded(map[string]bool{"restock": a.Restock})
+		c.Body = encoded(part{Restock: &a.Restock, Quantity: a.Part})
 	default:
 		c.Path = "/reservations/" + url.PathEscape(a.Reservation) + "/" + string(a.Kind)
 		if c.ContentType = ""; a.Kind == judge.Extend {
 			c.ContentType, c.Body = jsonType, encoded(map[string]int64{"hold_ms": hold})
+		} else if a.Part > 0 || a.Line > 0 {
+			c.ContentType, c.Body = jsonType, encoded(part{ProductID: a.Line, Quantity: a.Part})
 		}
 	}
 	return c
@@ -98,9 +113,13 @@ func productPath(product int64, of string) string {
 
 // Op is the request with its answer, for the judge, without its times and its client.
 func (a Ask) Op(said Answer) judge.Op {
-	return judge.Op{Outcome: said.Outcome, Code: said.Code, ProductID: a.Product, Quantity: max(a.Quantity, 1),
+	op := judge.Op{Outcome: said.Outcome, Code: said.Code, ProductID: a.Product, Quantity: max(a.Quantity, 1),
 		OrderID: said.OrderID, Key: a.Key, Buyer: a.Buyer, Remaining: said.Remaining, Replica: said.Replica,
 		Replayed: said.Replayed}
+	if a.Kind == judge.Adjust {
+		op.Quantity = a.Quantity
+	}
+	return op
 }
 
 // ReservationOp is a request about a reservation with its answer, for the judge, without its times.
@@ -117,8 +136,15 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.ReservationID, op.Key = said.ReservationID, a.Key
 	case judge.Confirm:
 		op.PaymentID = a.Key
+	case judge.Extend:
+		op.Key, op.Expires = a.Key, said.ExpiresAt.UnixMicro()
 	case judge.Return:
 		op.OrderID = a.Order
+	case judge.Adjust:
+		op.Key, op.Quantity = a.Key, a.Quantity
+	}
+	if op.Part, op.Line = a.Part, a.Line > 0; a.Part > 0 {
+		op.Key = a.Key
 	}
 	return op
 }

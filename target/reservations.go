@@ -115,10 +115,13 @@ func (b book) add(id string, units int64) {
 	}
 	const sold = "confirmed"
 	row := api.ReservationRow{ReservationID: id, State: sold, Quantity: units, ExpiresMicros: 1,
-		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
+		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units}},
 		Events: []api.ReservationEvent{{Now: StateHeld, DeadlineMicros: 1},
 			{Was: StateHeld, Now: sold, DeadlineMicros: 1}},
 		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
+	if id == writtenOff {
+		row.Orders[0].Returns = []api.ReturnedPart{{Quantity: units}}
+	}
 	if len(b.Rows) > 0 {
 		row.Replica, row.Mode = b.Rows[0].Replica, b.Rows[0].Mode // which are known already
 	}

@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (s *Shop) client() *http.Client { return cmp.Or(s.Client, http.DefaultClien
 // Call is the request of an [Ask], with the token where the contract wants it.
 func (s *Shop) Call(a Ask) Call {
 	c := a.Call()
-	if a.Kind == judge.Return {
+	if a.Kind == judge.Return || a.Kind == judge.Adjust {
 		c.Headers = s.authorization()
 	}
 	return c
@@ -97,6 +98,28 @@ func (s *Shop) SetStock(ctx context.Context, product int64, to api.SetStock) err
 	_, err := s.do(ctx, Call{Method: http.MethodPut, Path: productPath(product, "/stock"), ContentType: jsonType,
 		Body: encoded(to)})
 	return err
+}
+
+// adjustTries is how often an adjustment is sent whose outcome is not known.
+const adjustTries = 3
+
+// Adjust adds units to the stock of a product while it is sold, or takes free ones, once for each key: sent again, it
+// is answered as the first time; "" = a new key. It needs the admin token. After a [ProblemError] that says so nothing
+// was changed; after an error without an answer nobody knows, and it can be repeated with the same key.
+func (s *Shop) Adjust(ctx context.Context, product int64, by api.Adjust, key string) (done api.Adjusted, err error) {
+	c := Ask{Kind: judge.Adjust, Product: product, Quantity: by.Delta, Reason: by.Reason, Store: by.Store,
+		Key: cmp.Or(key, rand.Text())}.Call()
+	for try := 1; ; try++ {
+		said, err := s.do(ctx, c)
+		p, answered := errors.AsType[*ProblemError](err)
+		switch {
+		case err == nil:
+			err = json.Unmarshal(said, &done)
+			return done, err
+		case try == adjustTries || answered && p.Problem.Happened != api.Unknown || !rest(ctx, settleEvery):
+			return done, err
+		}
+	}
 }
 
 // get reads path into body.

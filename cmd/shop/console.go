@@ -128,7 +128,8 @@ func newConsole(d *playDriver, say func(format string, args ...any), hosts []str
 		return nil, err
 	}
 	o := console.Options{
-		Token: d.token, Hosts: hosts, Stack: d.said, Version: version(), Files: web.Files(), Facts: facts, Log: say,
+		Token: d.token, Hosts: hosts, URL: d.url, Stack: d.said, Version: version(), Files: web.Files(), Facts: facts,
+		Log: say,
 	}
 	if d.local {
 		o.Stepper = steps{stepper.New(stepper.Options{Log: say})}

@@ -23,6 +23,7 @@ type planFlags struct {
 	name   string
 	plan   plan.Plan
 	stages string
+	adjust string
 	store  string
 	count  string   // of the products, or their names
 	names  []string // nil = they are numbers
@@ -77,6 +78,8 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	}.Under(set, lang, text.Of("Data"))
 	cli.Flags{
 		{"quantity", &p.Quantity, nil, text.Of("units per request (default 1)")},
+		{"adjust", &f.adjust, nil, text.Of("share of the requests before which the stock is adjusted, as in 5%: two " +
+			"requests' worth is added, or taken")},
 		{"wait", &p.Wait, 3 * time.Second, text.Of("how long a request may wait for a lock; 0 fails at once")},
 		{"timeout", &p.Timeout, nil, text.Of("per request; a request that it cuts off is unknown, not failed " +
 			"(default --wait plus 7s)")},
@@ -217,6 +220,13 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 		f.names = strings.Split(f.count, ",")
 		f.plan.Products = len(f.names)
 	}
+	if f.given("adjust") {
+		share, err := strconv.ParseFloat(strings.TrimSuffix(f.adjust, "%"), 64)
+		if err != nil {
+			return nil, cli.Usage(text.Of("--adjust %q: want a share like 5%%"), f.adjust)
+		}
+		f.plan.Adjust = share / 100
+	}
 	f.plan.Store = api.Store(f.store)
 	for i := range plans {
 		f.override(&plans[i])
@@ -238,6 +248,8 @@ func (f *planFlags) accepted(p plan.Plan) error {
 	switch {
 	case f.given("request") && p.Reserving != plan.Reserving{}:
 		return cli.Usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
+	case f.given("request") && p.Adjust > 0:
+		return cli.Usage(text.Of("--adjust is for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
 	case f.names != nil:
@@ -259,7 +271,7 @@ func (f *planFlags) override(p *plan.Plan) {
 	if f.given(models...) {
 		p.VUs, p.Burst = 0, false
 	}
-	if f.given("vus", "burst", "stock", "quantity", "products", "wait", "timeout", "retry", "retry-unsafe") ||
+	if f.given("vus", "burst", "stock", "quantity", "products", "wait", "timeout", "retry", "retry-unsafe", "adjust") ||
 		f.given(lengths...) {
 		p.MustEnd = nil // it holds for the plan as it was written
 	}
@@ -284,6 +296,9 @@ func (f *planFlags) override(p *plan.Plan) {
 	}
 	if f.given("store") {
 		p.Store = f.plan.Store
+	}
+	if f.given("adjust") {
+		p.Adjust = f.plan.Adjust
 	}
 }
 

@@ -164,6 +164,67 @@ func TestLoadtestReserves(t *testing.T) {
 	auditReserved(t, control, &spoiled)
 }
 
+// listed is a shop whose ledgers and books list other adjustments than there were.
+func listed(change func([]api.Adjustment) []api.Adjustment) spoil {
+	book := booked(func(book *api.Reservations) { book.Adjustments = change(book.Adjustments) })
+	return func(shop http.Handler, path string, answer *httptest.ResponseRecorder) {
+		book(shop, path, answer)
+		var l api.Ledger
+		if strings.HasSuffix(path, "/ledger") && json.Unmarshal(answer.Body.Bytes(), &l) == nil {
+			for store, rows := range l.Adjustments {
+				l.Adjustments[store] = change(rows)
+			}
+			answer.Body.Reset()
+			_ = json.NewEncoder(answer.Body).Encode(l)
+		}
+	}
+}
+
+// adjustingNothing is a shop that answers an adjustment well that it has refused.
+func adjustingNothing(_ http.Handler, path string, answer *httptest.ResponseRecorder) {
+	if strings.HasSuffix(path, "/adjust") && answer.Code == http.StatusConflict {
+		answer.Code = http.StatusOK
+		answer.Header().Set("Content-Type", "application/json")
+		answer.Body = bytes.NewBufferString(`{"product_id":1,"delta":-2}`)
+	}
+}
+
+// While the stock is adjusted the modes that say so keep what they claim; an adjustment that is lost or not done, or
+// whose key is there twice, shows.
+func TestLoadtestAdjusts(t *testing.T) {
+	t.Parallel()
+	var spoiled spoil
+	control, modes := reservingShop(t, &spoiled)
+	lost := listed(func(rows []api.Adjustment) []api.Adjustment { return rows[:len(rows)-1] })
+	twice := listed(func(rows []api.Adjustment) []api.Adjustment { return append(rows, rows[len(rows)-1]) })
+	for i, tt := range []struct {
+		mode   string
+		spoil  spoil
+		broken string
+	}{
+		{"sql-atomic", nil, ""}, {"redis-lua", nil, ""}, {"reserve-sql", nil, ""}, {"reserve-redis", nil, ""},
+		{"redis-lua", lost, "answered that"}, {"reserve-redis", lost, "answered that"},
+		{"redis-lua", twice, "a second time"}, {"redis-lua", adjustingNothing, "answered that"},
+		{"reserve-redis", adjustingNothing, "answered that"},
+	} {
+		p := plan.Plan{VUs: 10, Requests: 150, Stock: 60, Product: int64(301 + i), Adjust: 0.3, Wait: time.Second}
+		if modes[tt.mode].Reserves {
+			p.Reserving = plan.Reserving{For: time.Minute, Pays: 0.8, Cancels: 0.2}
+		}
+		spoiled = tt.spoil
+		res, err := loadtest.Run(t.Context(), control, modes[tt.mode], p, nil)
+		testkit.Must(t, err)
+		v := res.Verdicts[0]
+		said := strings.Join(append(v.Violations, v.Consequences...), "; ")
+		if exact := v.Verdict == judge.Exact && res.Finding == judge.Confirmed; exact != (tt.broken == "") ||
+			!strings.Contains(said, tt.broken) || res.Codes["adjusted"] < 20 || len(v.Unchecked) > 0 && tt.broken == "" &&
+			!modes[tt.mode].Reserves {
+			t.Errorf("%s: %s %q %q, unchecked %q, codes %v, want %q", tt.mode, v.Verdict, v.Found, said, v.Unchecked, res.Codes,
+				tt.broken)
+		}
+	}
+}
+
 // slow is a shop whose reserves are answered late.
 func slow(by time.Duration) spoil {
 	return func(_ http.Handler, path string, _ *httptest.ResponseRecorder) {
@@ -254,6 +315,7 @@ func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 	}{
 		"a hold more": {booked(func(book *api.Reservations) {
 			book.Held, book.Initial = book.Held+2, book.Initial+2 // whatever is left of the stock
+			book.Adjustments[0].Delta += 2
 			if book.SweepMS != 50 {
 				t.Errorf("sweep_ms is %d, want 50", book.SweepMS)
 			}

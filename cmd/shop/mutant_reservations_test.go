@@ -11,7 +11,10 @@ const (
 	reserveSQL  = "internal/stock/reserve_sql.go"
 	paymentRow  = "(tx.q.PaymentInsert, payment, id, outcome, null(paid), h.now)"
 	storeTests  = "./internal/store/sqldb "
-	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
+	adjusts     = "SET initial = initial + ?, stock = stock + ?"
+	redisTests  = "./internal/store/redisdb "
+	redisAdjust = "internal/store/redisdb/lua/adjust.lua"
+	extendedYet = "  AND COALESCE(extended_us, 0) = ?\n"
 )
 
 // unlocked has a transaction lock no reservation.
@@ -41,7 +44,8 @@ func loaded(name string, edits ...testenv.Edit) mutant {
 // cart that holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
 var reservationMutants = []mutant{
 	expiring("a reservation that is not locked, and an end that changes no row", "O",
-		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
+		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL,
+			"IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)", "?, ?, ?, ?, ?)"}),
 	expiring("a reservation that is neither locked nor named by its state", "O",
 		unlocked[0], unlocked[1], unlocked[2], unlocked[3],
 		testenv.Edit{bothSQL, "WHERE id IN (?) AND state = 'held' AND expires_us <= ?", "WHERE id IN (?) AND ? > 0"},
@@ -73,7 +77,7 @@ var reservationMutants = []mutant{
 	},
 	{
 		name: "a cancel in Redis that ends what has ended",
-		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_cancel.lua", "if was == 'held' then",
+		edits: []testenv.Edit{{"internal/store/redisdb/lua/hold_cancel.lua", "if h.state == 'held' then",
 			"if was ~= 'confirmed' then"}},
 		mode: "reserve-redis", store: "redis", fault: "retry", letters: "O",
 	},
@@ -86,20 +90,51 @@ var reservationMutants = []mutant{
 	tested("two orders of one reservation", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "e.Refund = h.State != ledger.Held", "e.Refund = h.State == ledger.Expired"}),
 	tested("extended twice", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "h.State != ledger.Held || h.ExtendedMicros > 0", "h.State != ledger.Held"},
-		testenv.Edit{bothSQL, extendedYet, "AND state = 'held'\n"}),
+		testenv.Edit{holdEnd, "may = h.ExtendedMicros == 0", "may = true"},
+		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}),
+	tested("an extension counts twice under one key", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "if n++; c.Request == request {", "if n++; c.Request == request && n < 0 {"}),
+	tested("an extension under one key gets the deadline of another", redisTests+"TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "h.events:sub(1, made)", "h.events"}),
 	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
+	tested("an adjustment that is counted twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "2 * ?"}),
+	tested("an adjustment that is not counted", storeTests+"TestLifeInSQL",
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "0 * ?"}),
+	tested("an adjustment that is lost from the journal", storeTests+"TestLifeInSQL",
+		testenv.Edit{"internal/store/sqldb/adjust.go", "t.later(t.q.AdjustmentInsert", "_ = append([]any(nil)"}),
+	tested("an adjustment that leaves the product to absolute counts", storeTests+"TestSQLActsOnProducts",
+		testenv.Edit{"internal/store/sqldb/adjust.go", "if next != f.Sold {", "if next == \"\" {"}),
+	tested("an adjustment that is answered and not done", redisTests+"TestLifeInRedis",
+		testenv.Edit{redisAdjust, "if ARGV[4] == '1' then return", "if ARGV[4] then return"}),
+	tested("an adjustment that is made for each repetition", redisTests+"TestLifeInRedis",
+		testenv.Edit{redisAdjust, "if kept then return", "if kept == 0 then return"}),
+	tested("a count of etcd that is written over an adjustment", "./internal/store/etcddb TestEtcdAdjusts",
+		testenv.Edit{"internal/store/etcddb/store.go", `clientv3.ModRevision(count), "=", revision`,
+			`clientv3.ModRevision(count), ">", revision-1`}),
 	loaded("returned twice",
-		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
-		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),
+		testenv.Edit{holdEnd, "switch item.Quantity -= b.Quantity; {\n\t\t\tcase b.Request != request:",
+			"switch item.Quantity -= 0; {\n\t\t\tcase b.Quantity > 0:"},
+		testenv.Edit{"migrations/mysql/0004_long_holds_and_parts.sql", "PRIMARY KEY (order_id", "KEY (order_id"}),
+	tested("a part of an order returned twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "case b.Request != request:", "case b.Request != request || request != \"\":"}),
+	tested("a part cancelled twice", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}),
+	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
+		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
+	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}",
+			"{quantity = units}"}),
+	tested("a part in Redis is returned twice", redisTests+"TestLifeInRedis",
+		testenv.Edit{"internal/store/redisdb/lua/hold_return.lua", "if kept then return {kept} end", ""}),
 	tested("a late payment beyond the buyer's limit", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
 	loaded("a cart gives back its first item only",
-		testenv.Edit{holdChange, "for _, item := range h.Items {\n\t\t\tat := place",
-			"for _, item := range h.Items[:1] {\n\t\t\tat := place"}),
+		testenv.Edit{holdChange, "for _, item := range h.Items {\n\t\t\tif item.Quantity == 0 { // a line",
+			"for _, item := range h.Items[:1] {\n\t\t\tif item.Quantity == 0 { // a line"}),
 	loaded("an extension that no sweep sees",
 		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
 	loaded("a release that does not give the buyer's units back",

@@ -243,6 +243,7 @@ func testPlayBrowser(t *testing.T, p playing) {
 	b.shot("run-lease-seq-zh-390")
 	testPlayHolds(t, b)
 	testPlayKeyboard(t, b)
+	testPlayProduct(t, b)
 	testPlayCompare(t, b)
 	testPlayMatrix(t, b)
 	testPlayRead(t, b)

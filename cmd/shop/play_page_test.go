@@ -41,6 +41,7 @@ func (d *idleDriver) Modes(context.Context) ([]api.Mode, error) {
 type idle struct {
 	*tab
 	driver *idleDriver
+	shop   idleShop
 	server *httptest.Server
 	facts  console.Facts
 	now    atomic.Pointer[console.Console]
@@ -53,6 +54,7 @@ func startIdle(t *testing.T) *idle {
 	facts, err := consoleFacts()
 	testkit.Must(t, err)
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
+	p.driver.url = testkit.Serve(t, &p.shop).URL
 	p.restart()
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for p.cut.Load() && r.Context().Err() == nil {
@@ -79,7 +81,7 @@ func (d *idleDriver) Drive(ctx context.Context, _ console.Spec, _ func(console.S
 
 // restart ends the console, and starts another one that does not know the session of the last.
 func (p *idle) restart() {
-	o := console.Options{Token: "t0ken", Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}},
+	o := console.Options{Token: "t0ken", URL: p.driver.url, Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}},
 		Files: web.Files(), Facts: p.facts}
 	if last := p.now.Swap(console.New(o, p.driver)); last != nil {
 		last.Close()
@@ -121,6 +123,7 @@ func TestConsolePage(t *testing.T) {
 	testPageRun(t, p)
 	testPageVerdict(t, p)
 	testPageRead(t, p)
+	testPageProduct(t, p)
 	testPageWindows(t, p)
 	testPageSilence(p)
 	testPageEnds(p)

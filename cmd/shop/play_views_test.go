@@ -131,6 +131,7 @@ var axePages = map[string]string{
 	"#/compare": `.compare tbody tr, .empty`,
 	"#/matrix":  `.grid td a`, "#/matrix/setnx/redis/failover/L": `.story-row`,
 	"#/matrix/lease-seq/sql/pause": `.witness .verdict`,
+	"#/product/101":                `.product tbody td`,
 	"#/read":                       `.cards a`,
 	"#/read/modes/lua-lock":        `.prose h1`, "#/read/interview": `.prose h1`, "#/read/console": `.prose h1`,
 }

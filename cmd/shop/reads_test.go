@@ -149,7 +149,8 @@ func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 	do(t, db, "UPDATE product_stock SET stock = 7 WHERE id = ?", product)
 }
 
-// insertHolds makes as many reservations that have expired, and a tenth as many that are held.
+// insertHolds makes as many reservations that have ended a week before their deadline, and a tenth as many that are
+// held.
 func insertHolds(t *testing.T, dsn string, product int64, expired int) {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 2)
@@ -157,15 +158,15 @@ func insertHolds(t *testing.T, dsn string, product int64, expired int) {
 	pool, err := db.DB()
 	testkit.Must(t, err)
 	defer pool.Close()
-	ends := time.Now().Add(time.Hour).UnixMicro()
+	now, ends := time.Now().UnixMicro(), time.Now().Add(ledger.LongestHold).UnixMicro()
 	for n := range (expired + expired/10) / fillBatch {
 		var holds, items []string
 		for i := range fillBatch {
-			id, state := fmt.Sprintf("sql-%d-%09d", product, n*fillBatch+i), "expired"
+			id, state := fmt.Sprintf("sql-%d-%09d", product, n*fillBatch+i), "cancelled"
 			if i%11 == 0 {
 				state = "held"
 			}
-			holds = append(holds, fmt.Sprintf("('%s', 'reserve-sql', '1', '%s', %d, 'refund', 1, 1)", id, state, ends))
+			holds = append(holds, fmt.Sprintf("('%s', 'reserve-sql', '1', '%s', %d, 'refund', %d, %[4]d)", id, state, ends, now))
 			items = append(items, fmt.Sprintf("('%s', %d, (SELECT run FROM product_stock WHERE id = %[2]d), 1)", id, product))
 		}
 		do(t, db, "INSERT INTO reservation (id, mode, replica, state, expires_us, late, created_us, changed_us) VALUES "+

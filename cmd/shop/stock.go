@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type stockFlags struct {
 	url, token string
 	segments   int
 	ifNew      bool
+	reason     string
 	output     cli.Output
 	lang       string
 }
@@ -31,12 +33,15 @@ func newStock(lang string) *cobra.Command {
 	f := stockFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "stock PRODUCT [UNITS]",
-		Short: text.Of("Show the stock of a product, or set it").In(lang),
+		Short: text.Of("Show the stock of a product, set it or adjust it").In(lang),
 		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first,
-which makes the product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`).In(lang),
-		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
-		Args:    cli.Arguments(1, 2),
-		RunE:    cli.Run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
+which makes the product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.
+With +20 it adds so many units instead, in every store, while the product is sold, and with -20 it takes so many free
+ones, after a -- so that it is no flag; orders and reservations stay.`).In(lang),
+		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10\n" +
+			"  shop stock 101 +20 --reason delivery\n  shop stock 101 -- -20",
+		Args: cli.Arguments(1, 2),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
 	set := cmd.Flags()
 	cli.Flags{
@@ -44,6 +49,7 @@ which makes the product if it is new and deletes its orders, locks and idempoten
 		{"token", &f.token, nil, tokenHelp},
 		{"segments", &f.segments, nil, text.Of("split the stock in Redis into so many segments")},
 		{"if-new", &f.ifNew, nil, text.Of("leave a product alone that is there already")},
+		{"reason", &f.reason, nil, text.Of("why the stock is adjusted, which the ledger shows")},
 	}.Add(set, lang)
 	f.output.Add(cmd, lang, cli.JSON, cli.Text)
 	cli.AddLang(set, &f.lang)
@@ -55,21 +61,28 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	if err != nil || id < 1 {
 		return cli.Usage(text.Of("PRODUCT %q: want a number from 1"), args[0])
 	}
+	adjusts := len(args) == 2 && strings.IndexAny(args[1], "+-") == 0
 	switch {
 	case f.segments < 0:
 		return cli.Usage(text.Of("--segments %d: want a number from 0"), f.segments)
-	case len(args) == 1 && (f.segments > 0 || f.ifNew):
+	case (len(args) == 1 || adjusts) && (f.segments > 0 || f.ifNew):
 		return cli.Usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
+	case !adjusts && f.reason != "":
+		return cli.Usage(text.Of("--reason goes with +UNITS or -UNITS, to adjust the stock"))
 	}
 	c, err := target.NewShop(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return cli.Misuse(err)
 	}
 	defer c.Close()
-	if len(args) == 2 {
-		if err := setStock(cmd, c, f, id, args[1]); err != nil {
-			return err
-		}
+	switch {
+	case adjusts:
+		err = adjustStock(cmd, c, f, id, args[1])
+	case len(args) == 2:
+		err = setStock(cmd, c, f, id, args[1])
+	}
+	if err != nil {
+		return err
 	}
 	p, err := c.Product(cmd.Context(), id)
 	if err != nil {
@@ -99,10 +112,20 @@ func printProduct(w io.Writer, p api.Product, lang string) error {
 	return err
 }
 
+// adjustStock adds units, or takes free ones, once: the target sends a request without an answer again with its key.
+func adjustStock(cmd *cobra.Command, c *target.Shop, f *stockFlags, id int64, units string) error {
+	n, err := strconv.ParseInt(units, 10, 64)
+	if err != nil || n == 0 {
+		return cli.Usage(text.Of("UNITS %q: want a number from 0, or how many to add as in +20 or to take as in -20"), units)
+	}
+	_, err = c.Adjust(cmd.Context(), id, api.Adjust{Delta: n, Reason: f.reason}, "")
+	return err
+}
+
 func setStock(cmd *cobra.Command, c *target.Shop, f *stockFlags, id int64, units string) error {
 	n, err := strconv.ParseInt(units, 10, 64)
 	if err != nil || n < 0 {
-		return cli.Usage(text.Of("UNITS %q: want a number from 0"), units)
+		return cli.Usage(text.Of("UNITS %q: want a number from 0, or how many to add as in +20 or to take as in -20"), units)
 	}
 	if f.ifNew {
 		if known, err := productIsKnown(cmd.Context(), c, id); known || err != nil {

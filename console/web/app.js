@@ -5,6 +5,7 @@ import { decoded, el, replace } from "./dom.js";
 import { lang, otherLanguage, pickLanguage, setLanguage, t, words } from "./i18n.js";
 import { MatrixView } from "./matrix.js";
 import { Model } from "./model.js";
+import { ProductView } from "./product.js";
 import { ReadView } from "./read.js";
 import { RunView } from "./run.js";
 import { StepView } from "./step.js";
@@ -14,9 +15,9 @@ const main = document.getElementById("main");
 
 const app = { state: null, model: new Model(), link: "connecting", view: null };
 
-const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), read: new ReadView(app) };
+const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), product: new ProductView(app), read: new ReadView(app) };
 
-const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", read: "Read" });
+const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", product: "Product", read: "Read" });
 const linkState = words({ connecting: "connecting …", lost: "connection lost", live: "live" });
 
 pickLanguage();
@@ -40,17 +41,26 @@ async function begin() {
   try {
     await enter();
   } catch (err) {
-    if (err instanceof Unauthorized) askForToken(given ? t("That is not the token of this stack.") : "");
-    else {
+    if (err instanceof Unauthorized) {
+      app.guest = true;
+      visit(given ? t("That is not the token of this stack.") : "");
+    } else {
       failed(err);
       retry = setTimeout(begin, 2000);
     }
     return;
   }
-  addEventListener("session-ended", () => { if (!document.getElementById("token")) askForToken(); }); // the console was started again
   listen((kind, data) => { app.model.on(kind, data); redraw(); if (kind === "end") setTimeout(redraw, restsFor); }, (link) => { app.link = link; status(); redraw(); });
-  addEventListener("hashchange", route);
   route();
+}
+
+addEventListener("session-ended", () => { if (!document.getElementById("token")) askForToken(); }); // the console was started again
+addEventListener("hashchange", () => { if (app.state) route(); else if (app.guest) visit(); });
+
+// visit shows the page that can be read without the token, or asks for it.
+function visit(wrong = "") {
+  if (location.hash.startsWith("#/product")) route();
+  else askForToken(wrong);
 }
 
 // failed says why there is no page to show.
@@ -71,7 +81,7 @@ function askForToken(wrong = "") {
     }
   } }, el("h1", {}, t("This page needs the stack's token")), el("p", {}, t("Open the address that was printed at the start, or paste the token: it is the stack's SHOP_ADMIN_TOKEN.")),
   el("div", { class: "field" }, el("label", { for: "token" }, t("Token")), input), el("button", { type: "submit", class: "go" }, t("Open")),
-  wrong && el("p", { class: "message", role: "alert" }, wrong));
+  wrong && el("p", { class: "message", role: "alert" }, wrong), el("p", {}, el("a", { href: "#/product/101" }, t("Look at a product without the token, read-only"))));
   replace(main, form);
 }
 

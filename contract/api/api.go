@@ -80,6 +80,8 @@ type Mode struct {
 	Reserves bool `json:"reserves,omitempty"`
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it.
 	PerBuyer bool `json:"per_buyer,omitempty"`
+	// Adjusts says that the claims hold while the stock is adjusted.
+	Adjusts bool `json:"adjusts,omitempty"`
 	// Units says that a run should set the stock with a row per unit.
 	Units bool `json:"units,omitempty"`
 	// Baseline marks the mode that touches no store and claims nothing.
@@ -152,6 +154,41 @@ type SetStock struct {
 	Late string `json:"late,omitempty"`
 	// Units makes a row per unit.
 	Units bool `json:"units,omitempty"`
+	// MaxHoldMS is the longest hold and the longest extension, in milliseconds; 0 = an hour. Extends is how often a
+	// reservation may be extended; 0 = once.
+	MaxHoldMS int64 `json:"max_hold_ms,omitempty"`
+	Extends   int   `json:"extends,omitempty"`
+}
+
+// Adjust is the body of POST /products/{id}/adjust.
+type Adjust struct {
+	// Delta is how many units are added; below zero, so many free units are taken.
+	Delta  int64  `json:"delta"`
+	Reason string `json:"reason,omitempty"` // at most 200 bytes
+	// Store is the only one to adjust; "" = each that has the product.
+	Store Store `json:"store,omitempty"`
+}
+
+// Adjusted is the body of a 200 from POST /products/{id}/adjust. Initial is the initial stock with the adjustment, and
+// Stock what was free after it, in each store that was adjusted.
+type Adjusted struct {
+	ProductID int64           `json:"product_id"`
+	Delta     int64           `json:"delta"`
+	Reason    string          `json:"reason,omitempty"`
+	Initial   map[Store]int64 `json:"initial"`
+	Stock     map[Store]int64 `json:"stock"`
+}
+
+// Adjustment is a change of a product's stock from outside. The first of a run is its setting, and has no key; the
+// others added units, or took free ones, while the product was sold. The initial stock is the sum of all.
+type Adjustment struct {
+	Delta  int64  `json:"delta"`
+	Reason string `json:"reason,omitempty"`
+	Key    string `json:"key,omitempty"` // see [KeyText]
+	// AtMicros is in microseconds since the epoch by the store's clock, in etcd by the replica's; 0 = not known.
+	AtMicros int64 `json:"at_us,omitempty"`
+	// Older is how many adjustments a setting includes that are too many to be told.
+	Older int64 `json:"older,omitempty"`
 }
 
 // Product is the body of GET /products/{id}.
@@ -211,8 +248,8 @@ type KeyRow struct {
 }
 
 // Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count
-// that PUT .../stock set; it is never computed from the current count. A store that could not be read is missing from
-// the maps and named in Unavailable.
+// that PUT .../stock set and later adjustments changed; it is never computed from the current count. A store that could
+// not be read is missing from the maps and named in Unavailable.
 //
 // The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and
 // order in one step, Initial = Stock + Totals.Units holds even while sales go on. Later pages carry rows only. Within a
@@ -227,6 +264,8 @@ type Ledger struct {
 	// Held units are those of reservations; Restocked ones were returned and put back, so their orders count no more.
 	Held      map[Store]int64 `json:"held,omitzero"`
 	Restocked map[Store]int64 `json:"restocked,omitzero"`
+	// Adjustments say how the initial stock came about, the oldest first; a store may not tell.
+	Adjustments map[Store][]Adjustment `json:"adjustments,omitzero"`
 	// Released says that units may have come back to the stock: there were reservations, or returned orders.
 	Released map[Store]bool `json:"released,omitzero"`
 	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key

@@ -23,6 +23,7 @@ const (
 	LimitUnsupported     Code = "limit_unsupported"
 	HoldUnsupported      Code = "hold_unsupported"
 	ReturnUnsupported    Code = "return_unsupported"
+	AdjustUnsupported    Code = "adjust_unsupported"
 	ReservationExpired   Code = "reservation_expired"
 	ReservationCancelled Code = "reservation_cancelled"
 	ReservationConfirmed Code = "reservation_confirmed"
@@ -75,6 +76,7 @@ var Codes = map[Code]Facts{
 	LimitUnsupported:     {http.StatusConflict, "The mode has no rule for the limit per buyer", No},
 	HoldUnsupported:      {http.StatusConflict, "No holds here", No},
 	ReturnUnsupported:    {http.StatusConflict, "No returns here", No},
+	AdjustUnsupported:    {http.StatusConflict, "The stock cannot be adjusted", No},
 	ReservationExpired:   {http.StatusGone, "Reservation expired", No},
 	ReservationCancelled: {http.StatusConflict, "Reservation cancelled", No},
 	ReservationConfirmed: {http.StatusConflict, "Reservation confirmed", No},
@@ -115,8 +117,8 @@ type Problem struct {
 	Happened Happened `json:"happened"`
 	// Field names the offending input of an invalid_request.
 	Field string `json:"field,omitempty"`
-	// ProductID goes with sold_out, unknown_product and product_segmented: of a cart, the product that refused it.
-	// Requested and Available go with sold_out.
+	// ProductID goes with sold_out, unknown_product, product_segmented and their like: of a cart, the product that refused
+	// it. Requested and Available go with sold_out.
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`

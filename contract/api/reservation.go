@@ -79,13 +79,16 @@ type Reservations struct {
 	WrittenOff int64            `json:"written_off"` // returned, and not put back
 	Overdue    int64            `json:"overdue"`     // of the held units, those past their deadline
 	PerBuyer   int64            `json:"per_buyer,omitempty"`
+	Extends    int              `json:"extends,omitempty"` // how often a reservation may be extended; 0 = once
 	Run        int64            `json:"run"`
 	BuyerUnits map[string]int64 `json:"buyer_units,omitempty"`
 	// SweepMS is the mean time between two sweeps of the replica that answers; 0 = it does not sweep. The next sweep comes
 	// within one and a half of it.
-	SweepMS    int64            `json:"sweep_ms"`
-	Rows       []ReservationRow `json:"reservations"`
-	NextCursor string           `json:"next_cursor,omitempty"`
+	SweepMS int64 `json:"sweep_ms"`
+	// Adjustments say how the initial stock came about, the oldest first; only on the first page.
+	Adjustments []Adjustment     `json:"adjustments,omitempty"`
+	Rows        []ReservationRow `json:"reservations"`
+	NextCursor  string           `json:"next_cursor,omitempty"`
 }
 
 // Count returns the units that the rows hold, that their orders have, and that were returned and written off.
@@ -95,12 +98,8 @@ func (r *Reservations) Count() (held, ordered, writtenOff int64) {
 			held += row.Quantity
 		}
 		for _, o := range row.Orders {
-			switch {
-			case !o.Returned:
-				ordered += o.Quantity
-			case !o.Restocked:
-				writtenOff += o.Quantity
-			}
+			back, gone := o.Back()
+			ordered, writtenOff = ordered+o.Quantity-back-gone, writtenOff+gone
 		}
 	}
 	return held, ordered, writtenOff
@@ -127,15 +126,33 @@ type ReservationRow struct {
 
 // ReservationOrder is an order row of a reservation.
 type ReservationOrder struct {
-	OrderID   string `json:"order_id"`
-	Payment   string `json:"payment"`
-	Buyer     string `json:"buyer,omitempty"`
-	Quantity  int64  `json:"quantity"`
-	Returned  bool   `json:"returned,omitempty"`
-	Restocked bool   `json:"restocked,omitempty"`
+	OrderID  string         `json:"order_id"`
+	Payment  string         `json:"payment"`
+	Buyer    string         `json:"buyer,omitempty"`
+	Quantity int64          `json:"quantity"`
+	Returns  []ReturnedPart `json:"returns,omitempty"`
 }
 
-// ReservationEvent is a change of state.
+// ReturnedPart is what came back of an order at once: a part, or all that was left.
+type ReturnedPart struct {
+	Request   string `json:"request,omitempty"` // stands for the Idempotency-Key of a part: the same key, the same text
+	Quantity  int64  `json:"quantity"`
+	Restocked bool   `json:"restocked,omitempty"` // it went to the stock; else it was written off
+}
+
+// Back returns the units of the order that went to the stock, and those that were written off.
+func (o ReservationOrder) Back() (restocked, writtenOff int64) {
+	for _, r := range o.Returns {
+		if r.Restocked {
+			restocked += r.Quantity
+		} else {
+			writtenOff += r.Quantity
+		}
+	}
+	return restocked, writtenOff
+}
+
+// ReservationEvent is a change of state, of the deadline, or of how many units are held.
 type ReservationEvent struct {
 	Was            string `json:"was"` // "" = made
 	Now            string `json:"now"`
@@ -144,6 +161,10 @@ type ReservationEvent struct {
 	AtMicros       int64  `json:"at_us"`
 	// CommittedMicros is by when a sweep's expiry was certain; absent if nobody looked.
 	CommittedMicros int64 `json:"committed_us,omitempty"`
+	// Request stands for the Idempotency-Key of an extension or of a cancelled part: the same key, the same text.
+	Request string `json:"request,omitempty"`
+	// Quantity is how many units a cancel by quantity gave back. If others stay, Was and Now are "held".
+	Quantity int64 `json:"quantity,omitempty"`
 }
 
 // ReservationPaid is a payment with its one end.

@@ -57,9 +57,11 @@ type Facts struct {
 	Run      int64  // SQL only: it names the time since the stock was set
 	Sold     Sold   // SQL, and Redis; there Absolutely is only on the orders
 
-	Segments []int64 // Redis only
-	Orders   []Order
-	Keys     []KeyRow // SQL only
+	// Adjustments say how Initial came about, see [Journal]; only in a snapshot.
+	Adjustments []Adjustment
+	Segments    []int64 // Redis only
+	Orders      []Order
+	Keys        []KeyRow // SQL only
 }
 
 // Totals counts the order rows of a product, and their units.

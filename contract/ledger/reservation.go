@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -37,8 +39,8 @@ type Reservation struct {
 	Buyer         string // "" = not given
 	State         ReservationState
 	Late          string
-	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the one extension was granted, 0
-	// = not yet.
+	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the last extension was granted,
+	// 0 = none was.
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []ReservationItem
 }
@@ -50,7 +52,7 @@ type ReservationItem struct {
 	OrderID             string // once it is confirmed
 }
 
-// ReservationEvent is a change of a reservation's state.
+// ReservationEvent is a change of a reservation's state, or of its deadline.
 type ReservationEvent struct {
 	ReservationID  string
 	Was, Now       ReservationState // Was "" = made
@@ -59,6 +61,39 @@ type ReservationEvent struct {
 	AtMicros       int64
 	// CommittedMicros is by when a sweep's expiry was certain; 0 = nobody looked.
 	CommittedMicros int64
+	// Request is the [Digest] of the key of an extension or of a cancelled part; "" = it had none.
+	Request string
+	// Quantity is how many units a cancel by quantity gave back. If others stay, both states are Held.
+	Quantity int64
+}
+
+// Part is what a cancel or a return is about; the zero value = all that there is.
+type Part struct {
+	ProductID int64  // of a cart that is cancelled: the line; 0 = the only one
+	Quantity  int64  // 0 = all that is left of it
+	Key       []byte // tells a repetition from another part
+}
+
+// Request is the [Digest] of the key of a part that is told by its quantity: all that is left is given back once, with
+// or without a key.
+func (p Part) Request() string {
+	if p.Quantity == 0 {
+		return ""
+	}
+	return Digest(p.Key)
+}
+
+// MostChanges is how many times a reservation may be extended or cancelled in part before the rest must be cancelled as
+// a whole.
+const MostChanges = 2 * MostExtends
+
+// Digest stands for an idempotency key where it is only compared: 32 characters, whatever the key; "" = no key.
+func Digest(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:16])
 }
 
 // Payment is what a confirm came with, and its one end.
@@ -81,10 +116,13 @@ type Reservations struct {
 	WrittenOff int64 // returned, and not put back
 	Overdue    int64 // of the held units, those past their deadline
 	PerBuyer   int64 // 0 = no limit
+	Extends    int   // how often a reservation may be extended
 	Run        int64
 	BuyerUnits map[string]int64
-	Rows       []ReservationRow // by id
-	Sweep      time.Duration    // mean time between two sweeps of the process that read them; 0 = it does not sweep
+	// Adjustments say how Initial came about, see [Journal].
+	Adjustments []Adjustment
+	Rows        []ReservationRow // by id
+	Sweep       time.Duration    // mean time between two sweeps of the process that read them; 0 = it does not sweep
 }
 
 // ReservationRow is a reservation with all that became of it.
@@ -97,9 +135,16 @@ type ReservationRow struct {
 
 // ReservationOrder is an order row of a reservation.
 type ReservationOrder struct {
-	ID, Payment, Buyer  string
-	Quantity            int64
-	Returned, Restocked bool
+	ID, Payment, Buyer string
+	Quantity           int64
+	Returns            []Returned
+}
+
+// Returned is what came back of an order at once.
+type Returned struct {
+	Request   string // the [Digest] of the key of a part, "" = all that was left
+	Quantity  int64
+	Restocked bool // it went to the stock; else it was written off
 }
 
 // ReservationsPage is the most reservations that one call of Reservations returns.
@@ -116,8 +161,8 @@ type Ended struct {
 // MaxUnits is the most units of a product that has a row per unit.
 const MaxUnits = 100_000
 
-// ShortError is the refusal of a hold or a sale, with the product that it is about. Where the limit is reached,
-// Available is that.
+// ShortError is the refusal of a hold or a sale, with the product that it is about. Where a limit is reached, Available
+// is that.
 type ShortError struct {
 	Err                             error
 	ProductID, Requested, Available int64

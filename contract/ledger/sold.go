@@ -1,5 +1,10 @@
 package ledger
 
+import (
+	"cmp"
+	"time"
+)
+
 // Sold says how a product is sold in one store. Setting the stock decides, or leaves it to the first [Act] that
 // excludes others: units that are held may come back to the count, and a count that was computed before would
 // overwrite them.
@@ -32,6 +37,8 @@ const (
 	ReserveComputed Act = "reserve computed" // inserts a reservation: the stock follows from it
 	ReserveUnits    Act = "reserve units"    // writes the reservation on rows of units
 	Return          Act = "return"           // relative: the units of an order come back
+	Adjust          Act = "adjust"           // relative: units are added from outside, or free ones are taken
+	AdjustUnmarked  Act = "adjust unmarked"  // likewise, where a swap sees that, and nothing is marked
 )
 
 // after has how a product is sold after an act, by how it was sold before; an act that is not there is refused.
@@ -43,11 +50,14 @@ var after = map[Act]map[Sold]Sold{
 	TakeLogged: {Undecided: Absolutely, Absolutely: Absolutely},
 	Sell:       {Undecided: Undecided, Absolutely: Absolutely, Relatively: Relatively, PerBuyer: PerBuyer},
 	Reserve:    {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer},
-	// A limit leaves it open from what the units are taken, until one was.
-	ReserveComputed: {Undecided: Computed, PerBuyer: Computed, Computed: Computed},
+	// A limit leaves it open from what the units are taken, until one was, and so does an adjustment.
+	ReserveComputed: {Undecided: Computed, Relatively: Computed, PerBuyer: Computed, Computed: Computed},
 	ReserveUnits:    {InUnits: InUnits},
 	Return: {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer, Computed: Computed,
 		InUnits: InUnits},
+	Adjust: {Undecided: Relatively, Relatively: Relatively, PerBuyer: PerBuyer, Computed: Computed, InUnits: InUnits,
+		InSegments: InSegments},
+	AdjustUnmarked: {Undecided: Undecided, Relatively: Relatively, PerBuyer: PerBuyer, InSegments: InSegments},
 }
 
 // After says how a product is sold after an act; ok is false if the act must not be.
@@ -62,6 +72,33 @@ type Rules struct {
 	PerBuyer int64  // the most units of a buyer; 0 = no limit
 	Late     string // LateRefund or LateRehold; "" = refund
 	Units    bool   // SQL has a row per unit
+	// MaxHold is the longest hold, and the longest extension from its request on; 0 = [DefaultMaxHold]. Extends is how
+	// often a reservation may be extended; 0 = once.
+	MaxHold time.Duration
+	Extends int
+}
+
+// The limits of a hold, and of how often it may be extended.
+const (
+	MinHold        = 100 * time.Millisecond
+	DefaultHold    = 15 * time.Minute // if nothing is said, or the product's MaxHold where that is less
+	DefaultMaxHold = time.Hour
+	LongestHold    = 7 * 24 * time.Hour
+	MostExtends    = 100
+)
+
+// Longest returns the longest hold in microseconds, and how often a reservation may be extended.
+func (r Rules) Longest() (micros int64, extends int) {
+	return cmp.Or(r.MaxHold, DefaultMaxHold).Microseconds(), max(r.Extends, 1)
+}
+
+// HoldFor is for how many microseconds units are held: as asked, or by default if that is 0; ok is false if that is
+// longer than the longest.
+func HoldFor(asked time.Duration, longest int64) (micros int64, ok bool) {
+	if asked == 0 {
+		return min(DefaultHold.Microseconds(), longest), true
+	}
+	return asked.Microseconds(), asked.Microseconds() <= longest
 }
 
 // Sold says how the product is sold from then on, in a store that can do all of it.

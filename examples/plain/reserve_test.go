@@ -102,7 +102,7 @@ func (l *life) Ask(ctx context.Context, a target.Ask) (said reservationtest.Answ
 		said.Outcome = judge.Refused
 	}
 	said.ReservationID, said.State, said.ExpiresAt = r.ID, r.State, time.UnixMicro(r.ExpiresMicros)
-	said.Replayed = known && !refund
+	said.Replayed, said.Items = known && !refund, []api.Line{{ProductID: r.Product, Quantity: r.Quantity}}
 	return said
 }
 
@@ -163,8 +163,10 @@ func (b books) row(text string) (row api.ReservationRow, err error) {
 		}
 	}
 	for _, text := range b.orders {
-		o := api.ReservationOrder{Buyer: r.Buyer, Returned: r.Returned != "", Restocked: r.Returned == "stock"}
-		scan(text, &o.OrderID, &o.Quantity, &o.Payment)
+		o := api.ReservationOrder{Buyer: r.Buyer}
+		if scan(text, &o.OrderID, &o.Quantity, &o.Payment); r.Returned != "" {
+			o.Returns = []api.ReturnedPart{{Quantity: o.Quantity, Restocked: r.Returned == "stock"}}
+		}
 		if o.OrderID == r.ID {
 			row.Orders = append(row.Orders, o)
 		}
@@ -244,11 +246,11 @@ func inRedis(c redis.UniversalClient) *life {
 		}}
 }
 
-// seam is where the table is played. Copies lack sales without a hold, a new run, and what it takes to refuse a product
-// that is sold in another way.
+// seam is where the table is played. Copies lack sales without a hold, a new run, adjustments, parts, a choice of how
+// long and how often, and what it takes to refuse a product that is sold in another way.
 func (l *life) seam() reservationtest.Seam {
 	return reservationtest.Seam{Service: l, Store: "p", Brief: 20 * time.Millisecond,
-		Lacks: []string{"sell", "reset", "overwrite", "segments"}}
+		Lacks: []string{"sell", "reset", "overwrite", "segments", "adjust", "cancel-part", "0s", "2h", "restock op 1"}}
 }
 
 // Both ways to hold keep the rules of the modes, and in races too.

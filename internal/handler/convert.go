@@ -41,6 +41,15 @@ func keyRow(k ledger.KeyRow) api.KeyRow {
 		Mode: k.Mode}
 }
 
+// adjustments writes how an initial stock came about.
+func adjustments(rows []ledger.Adjustment) (all []api.Adjustment) {
+	for _, a := range rows {
+		all = append(all, api.Adjustment{Delta: a.Delta, Reason: a.Reason, Key: api.KeyText(a.Key), AtMicros: a.AtMicros,
+			Older: a.Older})
+	}
+	return all
+}
+
 // orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas
 // the order is as good as those are; the id settles what they leave open.
 func orders(l shop.Ledger) []api.Order {
@@ -70,8 +79,9 @@ func reservationOf(h ledger.Reservation) api.Reservation {
 	r := api.Reservation{ReservationID: h.ID, State: string(h.State), ExpiresAt: time.UnixMicro(h.ExpiresMicros).UTC(),
 		Mode: h.Mode, Buyer: h.Buyer, Items: []api.Line{}}
 	for _, item := range h.Items {
-		r.Items = append(r.Items, api.Line{ProductID: item.ProductID, Quantity: item.Quantity})
-		r.OrderID = item.OrderID
+		if r.OrderID = item.OrderID; item.Quantity > 0 { // else the line was cancelled
+			r.Items = append(r.Items, api.Line{ProductID: item.ProductID, Quantity: item.Quantity})
+		}
 	}
 	return r
 }
@@ -81,7 +91,8 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
-		BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Rows: []api.ReservationRow{}}
+		Extends: h.Extends, BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(),
+		Adjustments: adjustments(h.Adjustments), Rows: []api.ReservationRow{}}
 	for _, r := range h.Rows {
 		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica,
 			Buyer: r.Buyer, State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros,
@@ -92,15 +103,20 @@ func ReservationsOf(id int64, at stock.Store, h ledger.Reservations) api.Reserva
 		}
 		for _, e := range r.Events {
 			row.Events = append(row.Events, api.ReservationEvent{Was: string(e.Was), Now: string(e.Now),
-				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros})
+				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros,
+				Request: e.Request, Quantity: e.Quantity})
 		}
 		for _, p := range r.Payments {
 			row.Payments = append(row.Payments, api.ReservationPaid{Payment: api.KeyText(p.ID), OrderID: p.OrderID,
 				Outcome: p.Outcome, AtMicros: p.AtMicros})
 		}
 		for _, o := range r.Orders {
-			row.Orders = append(row.Orders, api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)),
-				Buyer: o.Buyer, Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
+			order := api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)), Buyer: o.Buyer,
+				Quantity: o.Quantity}
+			for _, b := range o.Returns {
+				order.Returns = append(order.Returns, api.ReturnedPart(b))
+			}
+			row.Orders = append(row.Orders, order)
 		}
 		out.Rows = append(out.Rows, row)
 	}

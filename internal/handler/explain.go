@@ -17,9 +17,12 @@ var explanations = map[api.Code]text.Text{
 		"cannot keep to that; sell one with a limit by redis-lua, idempotent, queue or a mode that " +
 		"reserves, or set the stock again without them"),
 	api.HoldUnsupported: text.Of("this mode does not hold units, or the product is sold in a way that would overwrite a " +
-		"release; set its stock again, and hold by a mode that reserves"),
+		"release or an adjustment; set its stock again, and hold by a mode that reserves"),
 	api.ReturnUnsupported: text.Of("the product is segmented, or sold by a mode that writes the count it has computed: " +
 		"the units of a return would be lost there"),
+	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; " +
+		"or the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the " +
+		"stock again"),
 	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
 		"payment must go back to its buyer where refund is true"),
 	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go " +
@@ -35,7 +38,7 @@ var explanations = map[api.Code]text.Text{
 	api.UnknownMode:    text.Of("there is no such mode; GET /modes lists them"),
 	api.NotFound:       text.Of("there is no such route; GET / lists them"),
 	api.InvalidRequest: text.Of("a field is missing, unknown, given twice or out of range; the problem names it"),
-	api.KeyMissing:     text.Of("this mode needs an Idempotency-Key header"),
+	api.KeyMissing:     text.Of("this request needs an Idempotency-Key header"),
 	api.Unauthorized:   text.Of("this route needs Authorization: Bearer with the admin token"),
 	api.Forbidden: text.Of("a browser sent this request for a page of another site, or with a host name that " +
 		"the shop does not accept; or a deduction has lease_ms, depth or hold_ms without the admin token"),

@@ -99,6 +99,12 @@ func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Le
 			continue
 		}
 		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
+		if f.Adjustments != nil {
+			if out.Adjustments == nil {
+				out.Adjustments = map[api.Store][]api.Adjustment{}
+			}
+			out.Adjustments[store] = adjustments(f.Adjustments)
+		}
 		if f.Released {
 			if out.Released == nil {
 				out.Held, out.Restocked, out.Released = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]bool{}

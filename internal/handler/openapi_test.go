@@ -81,7 +81,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 		"Deduct": deduct, "Line": input.LineFields.Names(), "SetStock": input.StockLevelFields.Names(),
 		"DeductForm": slices.DeleteFunc(slices.Clone(deduct), func(s string) bool { return s == "items" }),
 		"Reserve":    input.ReservationFields.Names(), "Extend": input.ExtensionFields.Names(),
-		"Return": input.ReturnFields.Names(), "Empty": input.NoFields.Names(),
+		"Return": input.ReturnFields.Names(), "Adjust": input.AdjustFields.Names(), "Empty": input.NoFields.Names(),
 	} {
 		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
 		want := slices.Sorted(slices.Values(names))

@@ -46,6 +46,7 @@ var problems = []struct {
 	// No, and a repetition will not change that.
 	{err: stock.ErrSoldOut, code: api.SoldOut},
 	{err: stock.ErrReturnUnsupported, code: api.ReturnUnsupported},
+	{err: stock.ErrAdjustUnsupported, code: api.AdjustUnsupported},
 	{err: stock.ErrSegmented, code: api.ProductSegmented},
 	{err: stock.ErrOtherWay, code: api.LimitUnsupported},
 	{err: stock.ErrReservationUnsupported, code: api.HoldUnsupported},
@@ -133,7 +134,8 @@ func problemOf(err error, instance string) api.Problem {
 			p.ProductID, p.Requested, p.PerBuyer = e.ProductID, &e.Requested, e.Available
 			p.Detail = fmt.Sprintf("product %d: %d requested, and a buyer may have %d", e.ProductID, e.Requested, e.Available)
 		}
-	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported:
+	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported,
+		api.AdjustUnsupported:
 		var e *ledger.ProductError
 		if errors.As(err, &e) {
 			if code == api.UnknownProduct && e.Store != "" {

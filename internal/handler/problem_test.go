@@ -72,6 +72,7 @@ var sentinels = map[string]struct {
 	"ErrPaymentReused":          {stock.ErrPaymentReused, api.KeyReused},
 	"ErrReservationUnsupported": {stock.ErrReservationUnsupported, api.HoldUnsupported},
 	"ErrReturnUnsupported":      {stock.ErrReturnUnsupported, api.ReturnUnsupported},
+	"ErrAdjustUnsupported":      {stock.ErrAdjustUnsupported, api.AdjustUnsupported},
 	"ErrOtherWay":               {stock.ErrOtherWay, api.LimitUnsupported},
 	"ErrReservationEnded":       {&stock.ReservationEndedError{State: ledger.Void}, api.ReservationExpired},
 	"ErrLimit":                  {stock.ErrLimit, api.LimitReached},

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/handler/input"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
@@ -101,4 +102,47 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 		return outcome{code: h.fail(c, err)}
 	}
 	return h.send(c, product(id, p))
+}
+
+// adjust serves POST /products/{id}/adjust. If a store fails after another was adjusted, the outcome is unknown: the
+// request must be repeated as it is.
+func (h *Handler) adjust(c *gin.Context) outcome {
+	id, err := input.ProductID(c.Param("id"))
+	var in api.Adjust
+	if err == nil {
+		in, err = input.ReadOnly(c.Request, underlying(c), input.AdjustFields)
+	}
+	a := ledger.Adjustment{Delta: in.Delta, Reason: in.Reason}
+	if err == nil {
+		a.Key, err = input.ReadKey(c.Request.Header)
+	}
+	var done shop.Adjusted
+	if err == nil {
+		done, err = h.Shop.Adjust(c.Request.Context(), id, stock.Store(in.Store), a)
+	}
+	if err != nil {
+		return outcome{code: h.failAdjusted(c, err)}
+	}
+	body := api.Adjusted{ProductID: id, Delta: in.Delta, Reason: in.Reason, Initial: map[api.Store]int64{},
+		Stock: map[api.Store]int64{}}
+	for store, left := range done.Left {
+		body.Initial[api.Store(store)], body.Stock[api.Store(store)] = left.Initial, left.Stock
+	}
+	if done.Replay {
+		c.Writer.Header()[api.HeaderReplayed] = yes
+	}
+	return h.send(c, body)
+}
+
+// failAdjusted answers an adjustment with the problem of err. Units come back, so "sold out" is an answer for now.
+func (h *Handler) failAdjusted(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	switch p.Code {
+	case api.SoldOut:
+		p.Happened = api.NoForNow
+	case api.KeyMissing:
+		p.Detail = "an adjustment needs an Idempotency-Key, so that it can be repeated"
+	}
+	h.report(c, p.Code, err)
+	return h.refuse(c, p)
 }

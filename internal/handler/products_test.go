@@ -384,6 +384,45 @@ func TestSetStock(t *testing.T) {
 }
 
 // A store that failed after another may have been set does not make it an answer that nothing happened.
+// An adjustment needs a key; a refusal for want of free units is one for now.
+func TestAdjust(t *testing.T) {
+	t.Parallel()
+	var got string
+	shop := &fakeShop{adjust: func(id int64, at stock.Store, a ledger.Adjustment) (shop.Adjusted, error) {
+		got = fmt.Sprint(id, " ", at, " ", a.Delta, " ", a.Reason, " ", string(a.Key))
+		switch {
+		case len(a.Key) == 0:
+			return shop.Adjusted{}, stock.ErrKeyMissing
+		case a.Delta < -5:
+			return shop.Adjusted{}, &stock.SoldOutError{ProductID: id, Requested: -a.Delta, Available: 5}
+		}
+		a.Initial, a.Stock = 9+a.Delta, 5+a.Delta
+		return shop.Adjusted{Left: map[stock.Store]ledger.Adjustment{"sql": a}, Replay: a.Delta == 2}, nil
+	}}
+	h := newHandler(t, shop)
+	for _, c := range []struct{ key, body, got, answer string }{
+		{"k", `{"delta":-5,"reason":"lost","store":"sql"}`, "7 sql -5 lost k",
+			`{"product_id":7,"delta":-5,"reason":"lost","initial":{"sql":4},"stock":{"sql":0}}`},
+		{"k", `{"delta":2}`, "7  2  k", `{"product_id":7,"delta":2,"initial":{"sql":11},"stock":{"sql":7}}`},
+		{"k", `{"delta":-6}`, "7  -6  k", `"code":"sold_out","happened":"no_for_now"`},
+		{"", `{"delta":1}`, "7  1  ", `an adjustment needs an Idempotency-Key`},
+		{"k", `{"delta":0}`, "", `"field":"delta"`}, {"k", `{}`, "", `"field":"delta"`},
+		{"k", `{"delta":1000000001}`, "", `"field":"delta"`}, {"k", `{"delta":1,"store":"mysql"}`, "", `"field":"store"`},
+		{"k", `{"delta":1,"reason":"` + strings.Repeat("x", 201) + `"}`, "", `"field":"reason"`},
+	} {
+		headers := []string{"Authorization", "Bearer " + adminToken, "Content-Type", "application/json"}
+		if got = ""; c.key != "" {
+			headers = append(headers, "Idempotency-Key", c.key)
+		}
+		a := ask(t, h, "POST", "/products/7/adjust", c.body, headers...)
+		replayed := a.Header.Get(api.HeaderReplayed) != ""
+		if got != c.got || !strings.Contains(a.body, c.answer) || replayed != strings.Contains(c.got, "7  2 ") {
+			t.Errorf("POST %s = %d %s, asked %q, replayed %t, want %s, %q", c.body, a.StatusCode, a.body, got, replayed,
+				c.answer, c.got)
+		}
+	}
+}
+
 func TestSetStockInPart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

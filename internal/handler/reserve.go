@@ -96,34 +96,38 @@ func (r *reservations) confirm(c *gin.Context) outcome {
 
 // cancel serves POST /reservations/{id}/cancel.
 func (r *reservations) cancel(c *gin.Context) outcome {
-	err := input.ReadNothing(c.Request, underlying(c))
+	part, err := input.ReadPart(c.Request, underlying(c))
 	var e ledger.Ended
 	if err == nil {
-		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"))
+		e, err = r.shop.Cancel(c.Request.Context(), c.Param("id"), part)
 	}
-	return r.sendReservation(c, reservationOf(e.Reservation), err)
+	return r.sendEnded(c, e, err)
 }
 
 // extend serves POST /reservations/{id}/extend.
 func (r *reservations) extend(c *gin.Context) outcome {
 	ms, err := input.ReadOnly(c.Request, underlying(c), input.ExtensionFields)
+	var key []byte
+	if err == nil {
+		key, err = input.ReadKey(c.Request.Header)
+	}
 	var e ledger.Ended
 	if err == nil {
-		e, err = r.shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
+		e, err = r.shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond, key)
 	}
-	return r.sendReservation(c, reservationOf(e.Reservation), err)
+	return r.sendEnded(c, e, err)
 }
 
 // giveBack serves POST /products/{id}/orders/{order_id}/return.
 func (r *reservations) giveBack(c *gin.Context) outcome {
 	id, err := input.ProductID(c.Param("id"))
-	var restock bool
+	var in input.Return
 	if err == nil {
-		restock, err = input.ReadOnly(c.Request, underlying(c), input.ReturnFields)
+		in, err = input.ReadReturn(c.Request, underlying(c))
 	}
 	var back shop.Returned
 	if err == nil {
-		back, err = r.shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
+		back, err = r.shop.Return(c.Request.Context(), id, c.Param("order_id"), in.Restock, in.Part)
 	}
 	if err != nil {
 		return outcome{code: r.fail(c, err)}
@@ -152,6 +156,14 @@ func (r *reservations) reservations(c *gin.Context) outcome {
 		return outcome{code: r.fail(c, err)}
 	}
 	return r.send(c, ReservationsOf(id, q.Store, held))
+}
+
+// sendEnded is sendReservation, with the mark of a replay.
+func (r *reservations) sendEnded(c *gin.Context, e ledger.Ended, err error) outcome {
+	if err == nil && e.Replay {
+		c.Writer.Header()[api.HeaderReplayed] = yes
+	}
+	return r.sendReservation(c, reservationOf(e.Reservation), err)
 }
 
 // sendReservation answers with a reservation, or the problem of err.

@@ -116,6 +116,8 @@ func (h *Handler) contract() []route {
 		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), text.Of("one mode, with its essay")},
 		{http.MethodGet, "/products/{id}", h.product, text.Of("stock in every store")},
 		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
+		{http.MethodPost, "/products/{id}/adjust", h.adjust, text.Of("add units while it is sold, or take free ones " +
+			"(admin)")},
 		{http.MethodGet, "/products/{id}/orders", h.books.orders, text.Of("the order rows, in pages")},
 		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.holds.giveBack, text.Of("take an order back (admin)")},
 		{http.MethodGet, "/products/{id}/reservations", h.holds.reservations, text.Of("the reservations, in pages (admin)")},
@@ -144,6 +146,7 @@ const (
 // Rights is the table of rights, by method and path; a test holds nginx and the OpenAPI document against it.
 var Rights = map[string]Right{
 	"PUT /products/{id}/stock":                     Operator,
+	"POST /products/{id}/adjust":                   Operator,
 	"POST /products/{id}/orders/{order_id}/return": Operator,
 	"GET /products/{id}/reservations":              Operator,
 	"GET /products/{id}/ledger":                    Inside,

@@ -20,10 +20,10 @@ type Shop interface {
 type Reserving interface {
 	Reserve(ctx context.Context, mode string, req stock.ReserveRequest) (stock.Reserved, error)
 	Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error)
-	Cancel(ctx context.Context, id string) (ledger.Ended, error)
-	Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error)
+	Cancel(ctx context.Context, id string, part ledger.Part) (ledger.Ended, error)
+	Extend(ctx context.Context, id string, hold time.Duration, key []byte) (ledger.Ended, error)
 	Reservation(ctx context.Context, id string) (ledger.Reservation, error)
-	Return(ctx context.Context, product int64, order string, restock bool) (shop.Returned, error)
+	Return(ctx context.Context, product int64, order string, restock bool, part ledger.Part) (shop.Returned, error)
 	Reservations(ctx context.Context, at stock.Store, product int64, after string) (ledger.Reservations, error)
 }
 
@@ -40,6 +40,7 @@ type Modes interface {
 type Products interface {
 	KeepKeys() time.Duration
 	SetStock(ctx context.Context, product, units int64, rules ledger.Rules) error
+	Adjust(ctx context.Context, product int64, at stock.Store, a ledger.Adjustment) (shop.Adjusted, error)
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)

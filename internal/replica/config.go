@@ -69,7 +69,7 @@ type Config struct {
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older keys; every replica purges in small batches on separate connections; 0: no purges"`
 
 	Sweep            time.Duration `env:"SHOP_SWEEP" envDefault:"1s" help:"mean time between two sweeps that end overdue reservations and give their units back; every replica sweeps; 0: this replica does not"`
-	KeepReservations time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its deadline if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
+	KeepReservations time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its end if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
 
 	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" secret:"true" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces"`
 	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" secret:"true" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded"`

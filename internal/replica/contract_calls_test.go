@@ -234,6 +234,7 @@ var usual = map[string][]string{
 	"segments": {"0", "4"}, "lease_ms": {"0", "50", "60000"}, "depth": {"0", "1", "2"}, "hold_ms": {"0", "1", "20"},
 	"Idempotency-Key": {"a", "b", "c", `"d"`},
 	"code":            {"sold_out", "internal", "not_found", "no_such"},
+	"max_hold_ms":     {"3600000", "604800000"},
 }
 
 // valid makes a value that the document allows, as the path, a query and a form have it.
@@ -258,7 +259,8 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return pick(g, "100", "3600000")
 	case name == "cursor":
 		return pick(g, g.cursors[c.path["id"]]...)
-	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code"):
+	case len(texts) > 0 && (g.chance(0.75) ||
+		slices.Contains([]string{"lease_ms", "hold_ms", "code", "max_hold_ms"}, name)):
 		// nobody waits for half a minute here
 		return pick(g, texts...)
 	case len(s.Enum) > 0:
@@ -417,6 +419,7 @@ var faults = []struct {
 	}},
 	{"a field that is required is missing", func(_ *generator, c *call) bool {
 		c.without("stock")
+		c.without("delta")
 		return c.op.spec.RequestBody != nil && c.op.spec.RequestBody.Value.Required
 	}},
 	{"no token", func(_ *generator, c *call) bool {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -335,9 +336,11 @@ func (e *exploration) mayFail(c *call, code api.Code) bool {
 func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
-		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.UnknownReservation, api.UnknownOrder,
-		api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
+		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported,
+		api.UnknownReservation, api.UnknownOrder, api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
 		return true
+	case api.KeyMissing, api.InvalidRequest: // by the rules of the product, and what is left
+		return slices.Contains([]string{"extend", "cancel", "return"}, path.Base(c.op.path))
 	case api.NotFound:
 		return c.op.path == "/problems/{code}"
 	}

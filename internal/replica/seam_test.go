@@ -120,6 +120,9 @@ func (s served) Ask(ctx context.Context, a target.Ask) (said reservationtest.Ans
 		return s.send(ctx, "", s.Call(a))
 	case a.Kind == reservationtest.Read:
 		return s.send(ctx, judge.Cancel, target.Call{Method: http.MethodGet, Path: "/reservations/" + a.Reservation})
+	case a.Kind == judge.Adjust:
+		a.Store = s.store
+		return s.send(ctx, a.Kind, s.Call(a))
 	case a.Kind != "":
 		a.Mode = s.holds
 		return s.send(ctx, a.Kind, s.Call(a))
@@ -150,7 +153,7 @@ func (s served) send(ctx context.Context, kind judge.ReservationKind, c target.C
 // Reset sets the stock.
 func (s served) Reset(ctx context.Context, product, stock int64, r ledger.Rules) error {
 	return s.SetStock(ctx, product, api.SetStock{Stock: stock, Segments: r.Segments, PerBuyer: r.PerBuyer, Late: r.Late,
-		Units: r.Segments == 0 && s.holds == "reserve-unit"})
+		MaxHoldMS: r.MaxHold.Milliseconds(), Extends: r.Extends, Units: r.Segments == 0 && s.holds == "reserve-unit"})
 }
 
 // Sweep reads what is overdue, which ends it: the replica sweeps when it likes.

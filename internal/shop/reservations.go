@@ -63,16 +63,42 @@ func settled[T any](
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
 	}
-	return r, refusal(err)
+	return r, refusal(bounded(err))
+}
+
+// bounded names the field that a product, a reservation or an order bounds.
+func bounded(err error) error {
+	short, _ := errors.AsType[*ledger.ShortError](err)
+	switch {
+	case errors.Is(err, store.ErrTooLong):
+		return invalid("hold_ms", fmt.Sprintf("must be at most %d: the max_hold_ms of product %d", short.Available,
+			short.ProductID))
+	case errors.Is(err, store.ErrBeyond):
+		return invalid("quantity", fmt.Sprintf("must be at most %d: no more units are left", short.Available))
+	case errors.Is(err, store.ErrNoLine):
+		return invalid("product_id", "must be one of the products of the reservation")
+	case errors.Is(err, store.ErrManyParts):
+		return invalid("quantity", "comes too often: cancel the rest as a whole")
+	}
+	return err
+}
+
+// told refuses a part that nothing tells from its repetition.
+func told(part ledger.Part) error {
+	if part.Quantity > 0 && len(part.Key) == 0 {
+		return stock.ErrKeyMissing
+	}
+	return shortKey(part.Key)
 }
 
 // changer is the half of a store that changes and reads reservations.
 type changer interface {
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
-	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
-	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
+	Cancel(ctx context.Context, id, replica string, part ledger.Part) (ledger.Ended, error)
+	Extend(ctx context.Context, id, replica string, hold time.Duration, key []byte) (ledger.Ended, error)
 	Read(ctx context.Context, id, replica string) (ledger.Reservation, error)
-	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
+	Return(ctx context.Context, product int64, order string, restock bool, part ledger.Part) (quantity int64,
+		restocked bool, err error)
 	Page(ctx context.Context, product int64, after string) (ledger.Reservations, error)
 	OnEnd(f func(ledger.Reservation))
 }
@@ -104,11 +130,11 @@ var nobodys = []string{"sql-0-" + uuid.Nil.String(), "redis-0-" + uuid.Nil.Strin
 // Confirm makes an order of a reservation, which payment has paid. The error is a *stock.ReservationEndedError if the
 // payment must go back. Repeated with the same payment, it answers the same; the result then says Replay.
 func (r *reservations) Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error) {
-	switch {
-	case len(payment) == 0:
+	if len(payment) == 0 {
 		return ledger.Ended{}, stock.ErrKeyMissing
-	case len(payment) > 255:
-		return ledger.Ended{}, invalid("Idempotency-Key", "is longer than 255 bytes")
+	}
+	if err := shortKey(payment); err != nil {
+		return ledger.Ended{}, err
 	}
 	order, err := uuid.NewV7()
 	if err != nil {
@@ -134,23 +160,37 @@ func (r *reservations) Confirm(ctx context.Context, id string, payment []byte) (
 	return e, err
 }
 
-// Cancel gives the units of a reservation back; one that has ended already stays as it is. The error is a
-// *stock.ReservationEndedError if it is an order by now.
-func (r *reservations) Cancel(ctx context.Context, id string) (ledger.Ended, error) {
+// shortKey refuses a key that is too long.
+func shortKey(key []byte) error {
+	if len(key) > 255 {
+		return invalid("Idempotency-Key", "is longer than 255 bytes")
+	}
+	return nil
+}
+
+// Cancel gives the units of a reservation back, or a part of them; one that has ended already stays as it is. The error
+// is a *stock.ReservationEndedError if it is an order by now, and was when the part came first.
+func (r *reservations) Cancel(ctx context.Context, id string, part ledger.Part) (ledger.Ended, error) {
+	if err := told(part); err != nil {
+		return ledger.Ended{}, err
+	}
 	e, err := r.change(ctx, id, func(ctx context.Context, h changer) (ledger.Ended, error) {
-		return h.Cancel(ctx, id, r.options.Replica)
+		return h.Cancel(ctx, id, r.options.Replica, part)
 	})
-	if err == nil && e.Reservation.State == ledger.Confirmed {
+	if err == nil && e.Reservation.State == ledger.Confirmed && !e.Replay {
 		err = &stock.ReservationEndedError{State: e.Reservation.State}
 	}
 	return e, err
 }
 
-// Extend moves the deadline of a reservation, once. The error is a *stock.ReservationEndedError if it is not held any
-// more.
-func (r *reservations) Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error) {
+// Extend moves the deadline of a reservation, as often as its product allows; where that is more than once, the key
+// tells a repetition. The error is a *stock.ReservationEndedError if it is not held any more.
+func (r *reservations) Extend(ctx context.Context, id string, hold time.Duration, key []byte) (ledger.Ended, error) {
+	if err := shortKey(key); err != nil {
+		return ledger.Ended{}, err
+	}
 	e, err := r.change(ctx, id, func(ctx context.Context, h changer) (ledger.Ended, error) {
-		return h.Extend(ctx, id, r.options.Replica, hold)
+		return h.Extend(ctx, id, r.options.Replica, hold, key)
 	})
 	if err == nil && e.Reservation.State != ledger.Held {
 		err = &stock.ReservationEndedError{State: e.Reservation.State}
@@ -192,8 +232,13 @@ type Returned struct {
 	Restocked bool
 }
 
-// Return takes an order back: its units go to the stock, or are written off. The first answer stands.
-func (r *reservations) Return(ctx context.Context, product int64, order string, restock bool) (Returned, error) {
+// Return takes an order back, or a part of it: the units go to the stock, or are written off. The first answer stands.
+func (r *reservations) Return(
+	ctx context.Context, product int64, order string, restock bool, part ledger.Part,
+) (Returned, error) {
+	if err := told(part); err != nil {
+		return Returned{}, err
+	}
 	id, err := uuid.Parse(order)
 	if err != nil {
 		return Returned{}, stock.ErrNoOrder
@@ -213,7 +258,7 @@ func (r *reservations) Return(ctx context.Context, product int64, order string, 
 			}
 			ctx, cancel := stock.Settling(ctx)
 			defer cancel()
-			b.Quantity, b.Restocked, err = h.Return(ctx, product, id.String(), restock)
+			b.Quantity, b.Restocked, err = h.Return(ctx, product, id.String(), restock, part)
 			return b, err
 		})
 		switch {

@@ -21,6 +21,7 @@ var buyerCheck = Mode{
 	Stores:   []Store{SQL},
 	PerBuyer: true,
 	Way:      &byUncounted,
+	Adjusts:  true,
 	Claims:   map[Store]Claims{SQL: {Threads: "B"}},
 	New:      func(d Deps) (Deductor, error) { return buyerCheckDeductor{d}, nil },
 }

@@ -29,6 +29,7 @@ var (
 	ErrReservationUnsupported = store.ErrReservationUnsupported
 	// the same for a return: its units would be overwritten, or there is no counter for them
 	ErrReturnUnsupported = errors.New("stock: the product takes no returns")
+	ErrAdjustUnsupported = store.ErrAdjustUnsupported // always in a *ledger.ProductError
 	ErrOtherWay          = store.ErrOtherWay
 	ErrReservationEnded  = errors.New("stock: the reservation has ended") // always as a *ReservationEndedError
 

@@ -18,11 +18,12 @@ import (
 //	A   lock (rev 70) ── GET 1 ── SIGSTOP ··· (lease expired) ··· SIGCONT ── IF lock = rev 70 THEN stock 0, order: refused
 //	B       lock (rev 71) ─────────── GET 1 ── IF lock = rev 71 THEN stock 0, order: done
 var etcdTxn = Mode{
-	Name:   "etcd-txn",
-	Title:  text.Of("etcd lock; stock and order in one etcd transaction that asks for ownership"),
-	Needs:  []Backend{NeedEtcd},
-	Stores: []Store{Etcd},
-	Holds:  holdsWork,
+	Name:    "etcd-txn",
+	Title:   text.Of("etcd lock; stock and order in one etcd transaction that asks for ownership"),
+	Needs:   []Backend{NeedEtcd},
+	Stores:  []Store{Etcd},
+	Holds:   holdsWork,
+	Adjusts: true,
 	Claims: map[Store]Claims{
 		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
 			LateWrite: "."},
@@ -49,7 +50,7 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 		return Receipt{}, fmt.Errorf("stock: etcd-txn: a lease of type %T", held)
 	}
 
-	have, err := d.Etcd.Read(ctx, item.ProductID)
+	have, revision, err := d.Etcd.Read(ctx, item.ProductID)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -65,24 +66,24 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := e.write(ctx, lease, remaining, order); err != nil {
+	if err := e.write(ctx, lease, revision, order); err != nil {
 		return Receipt{}, err
 	}
 	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
 }
 
-// write writes the count and the order if the lease still holds the lock. That guard is enough: every writer holds the
-// lock, and as long as our key exists with its creation revision, nobody else has held the lock since we read.
-// Comparing the count's own revision as well would only refuse writers without the lock, and there are none. Comparing
-// it instead would be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given
-// up is refused too, because the release has deleted the key.
-func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o ledger.Order) error {
+// write writes the count and the order if the lease still holds the lock. Among deductions that guard is enough: each
+// of them holds the lock, and as long as our key exists with its creation revision, nobody else has held the lock since
+// we read. The count's own revision is compared as well for an adjustment of the stock, which takes no lock: after one,
+// package shop begins again. Comparing it alone would be lease-seq, where the lock only saves work. A transaction that
+// arrives after its holder has given up is refused too, because the release has deleted the key.
+func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, revision int64, o ledger.Order) error {
 	if err := Begin(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	ok, err := e.deps.Etcd.Write(ctx, lease.IsOwner(), remaining, o)
+	ok, err := e.deps.Etcd.Write(ctx, lease.IsOwner(), revision, *o.Remaining, o)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ var idempotent = Mode{
 	Cart:        true,
 	KeyRequired: true,
 	PerBuyer:    true,
+	Adjusts:     true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".",
 			LateWrite: "."},

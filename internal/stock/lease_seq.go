@@ -23,6 +23,7 @@ var leaseSeq = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Holds:         holdsAll,
+	Adjusts:       true,
 	Claims:        guardedWrite,
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked

@@ -24,6 +24,7 @@ var queue = Mode{
 	Queued:   true,
 	PerBuyer: true,
 	Stores:   []Store{SQL},
+	Adjusts:  true,
 	Claims:   firstAnswer,
 	New:      func(d Deps) (Deductor, error) { return newQueue(d), nil },
 }

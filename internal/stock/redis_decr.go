@@ -10,7 +10,8 @@ import (
 
 // redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A
 // request that went below zero puts its units back. No lock and no lost update; but the decrement, the way back and the
-// order are separate commands, and a process that dies between two of them leaks units.
+// order are separate commands, and a process that dies between two of them leaks units. Units that are added to the
+// stock while others are on their way back meet a count that is too low: a request is refused although one is free.
 //
 //	A   DECRBY 1 → 0 ─────────────────────── RPUSH order
 //	B        DECRBY 1 → -1 ── INCRBY 1 → 0                          sold out

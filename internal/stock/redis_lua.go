@@ -28,6 +28,7 @@ var redisLua = Mode{
 	Stores:   []Store{Redis},
 	Cart:     true,
 	PerBuyer: true,
+	Adjusts:  true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
 			LateWrite: "."},

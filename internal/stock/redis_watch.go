@@ -15,10 +15,11 @@ import (
 //	A   WATCH ── GET 1 ────────────────────────────── MULTI SET 0 RPUSH EXEC: nil ── WATCH ── GET 0: sold out
 //	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
 var redisWatch = Mode{
-	Name:   "redis-watch",
-	Title:  text.Of("WATCH, then MULTI and EXEC: Redis's optimistic lock"),
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis},
+	Name:    "redis-watch",
+	Title:   text.Of("WATCH, then MULTI and EXEC: Redis's optimistic lock"),
+	Needs:   []Backend{NeedRedis},
+	Stores:  []Store{Redis},
+	Adjusts: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: "D",
 			LateWrite: "."},

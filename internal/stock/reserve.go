@@ -25,18 +25,13 @@ import (
 // The ways from a state to the next are the same for all such modes, and stand in package sqldb (change.go, end.go).
 // A mode is told apart by its [sqldb.Way]: how it takes, how it gives back, and how it changes a state.
 
-// The limits of a hold.
-const (
-	MinHold     = 100 * time.Millisecond
-	MaxHold     = time.Hour
-	DefaultHold = 15 * time.Minute
-	MaxBuyer    = 64 // bytes
-)
+// MaxBuyer is the longest name of a buyer, in bytes.
+const MaxBuyer = 64
 
 // ReserveRequest asks to hold units.
 type ReserveRequest struct {
 	Request
-	For time.Duration // how long
+	For time.Duration // how long; 0 = [ledger.DefaultHold], or as long as the product allows if that is less
 	// Held renders the answer to a hold; it is kept under the key.
 	Held func(ledger.Reservation, *int64) idempotency.Answer
 }
@@ -72,7 +67,7 @@ func (d Deps) newHold(req ReserveRequest) (ledger.Reservation, error) {
 			Items []Item
 			Buyer string
 			For   time.Duration
-		}{req.Items, req.Buyer, req.For})
+		}{req.Items, req.Buyer, cmp.Or(req.For, ledger.DefaultHold)})
 	}
 	return h, err
 }

@@ -18,6 +18,7 @@ var reserveCheck = Mode{
 	Stores:   []Store{SQL},
 	Reserves: true,
 	Way:      &bySum,
+	Adjusts:  true,
 	Claims:   map[Store]Claims{SQL: {Threads: "O"}},
 	New:      func(d Deps) (Deductor, error) { return reserving{d, bySum}, nil },
 }

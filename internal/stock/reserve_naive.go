@@ -20,6 +20,7 @@ var reserveNaive = Mode{
 	Cart:     true,
 	Reserves: true,
 	Way:      &byCounterTrusting,
+	Adjusts:  true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "O",
 			LateWrite: "O", Expiry: "O"},

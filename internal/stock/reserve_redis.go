@@ -23,6 +23,7 @@ var reserveRedis = Mode{
 	Needs:    []Backend{NeedRedis},
 	Stores:   []Store{Redis},
 	Reserves: true,
+	Adjusts:  true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
 			LateWrite: ".", Expiry: "."},

@@ -22,6 +22,7 @@ var reserveSQL = Mode{
 	Cart:     true,
 	Reserves: true,
 	Way:      &byCounter,
+	Adjusts:  true,
 	Claims:   firstEnd,
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
 }

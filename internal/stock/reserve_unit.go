@@ -19,6 +19,7 @@ var reserveUnit = Mode{
 	Stores:   []Store{SQL},
 	Reserves: true,
 	Way:      &byRows,
+	Adjusts:  true,
 	Claims:   firstEnd,
 	New:      func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
 }

@@ -24,6 +24,7 @@ var segmented = Mode{
 	Stores:   []Store{Redis},
 	Holds:    holdsAll,
 	Segments: 10,
+	Adjusts:  true,
 	Claims:   map[Store]Claims{Redis: renewedLock[Redis]},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()

@@ -20,6 +20,7 @@ var sqlAtomic = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Cart:          true,
+	Adjusts:       true,
 	Claims:        oneTransaction,
 	New:           func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
 }

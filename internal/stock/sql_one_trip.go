@@ -19,6 +19,7 @@ var sqlOneTrip = Mode{
 	Needs:         []Backend{NeedMySQL},
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
+	Adjusts:       true,
 	Claims:        oneTransaction,
 	New:           func(d Deps) (Deductor, error) { return sqlOneTripDeductor{d}, nil },
 }

@@ -20,6 +20,7 @@ var sqlVersion = Mode{
 	Needs:         []Backend{NeedSQL},
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
+	Adjusts:       true,
 	Claims:        oneTransaction,
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (bool, error) {

@@ -193,6 +193,9 @@ type Mode struct {
 	Way      *sqldb.Way
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it; every mode that Reserves does.
 	PerBuyer bool
+	// Adjusts says that the claims hold while the stock of a product is adjusted: the mode takes relatively, or notices
+	// that the count was written since it was read.
+	Adjusts bool
 	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.

@@ -55,6 +55,16 @@ var (
 	ErrOtherWay = errors.New("store: the product is sold in another way")
 	// ErrReservationUnsupported: the product is sold in a way that a release would break.
 	ErrReservationUnsupported = errors.New("store: the product takes no holds")
+	// ErrAdjustUnsupported: an adjustment would be overwritten, or reaches what no transaction does.
+	ErrAdjustUnsupported = errors.New("store: the stock cannot be adjusted")
+	// ErrTooLong: the product allows no hold and no extension of that many milliseconds. See [ledger.ShortError].
+	ErrTooLong = errors.New("store: longer than the product allows")
+	// ErrBeyond: fewer units are left of the reservation or the order. See [ledger.ShortError].
+	ErrBeyond = errors.New("store: more units than are left")
+	// ErrNoLine: a part must name one of the products of the reservation.
+	ErrNoLine = errors.New("store: no such line")
+	// ErrManyParts: the reservation has [ledger.MostChanges]; the rest can be cancelled as a whole.
+	ErrManyParts = errors.New("store: too many parts")
 )
 
 // CountLost is the error of a product whose count or initial count was deleted or evicted while the other, or its

@@ -30,6 +30,9 @@ const (
 	CodeCancelled = "cancelled"
 	CodeExtended  = "extended"
 	CodeReturned  = "returned"
+	CodeAdjusted  = "adjusted"
+	// CodeNotAdjusted is an adjustment that was refused, since fewer units were free than it was to take.
+	CodeNotAdjusted = "not_adjusted"
 )
 
 // Classify reads an answer to a request of a kind ("" = a deduction): read reads the reply, if there is one. A

@@ -185,7 +185,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
 		case client.CodeOK, target.StateHeld, target.StateExpired, client.CodeCancelled, client.CodeExtended,
-			client.CodeReturned:
+			client.CodeReturned, client.CodeAdjusted, client.CodeNotAdjusted:
 		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):

@@ -58,6 +58,10 @@ func Fits(m api.Mode, p Plan) error {
 	if p.Segments > 0 && m.Segments == 0 {
 		return Fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
 	}
+	if p.Adjust > 0 && !m.Adjusts {
+		return Fault(text.Of("mode %s claims nothing for a stock that is adjusted while it sells: leave out --adjust"),
+			m.Name)
+	}
 	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
 		return Fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
 	}

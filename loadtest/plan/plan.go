@@ -46,6 +46,7 @@ type Plan struct {
 	Segments  int           `json:"segments,omitempty"` // 0 = as many as the mode asks for
 	Quantity  int64         `json:"quantity"`
 	Reserving Reserving     `json:"holding,omitzero"` // what buyers do who reserve first
+	Adjust    float64       `json:"adjust,omitempty"` // share of the arrivals that add or take some units first
 	Wait      time.Duration `json:"wait"`             // wait_ms of each request; 0 = fail at once
 	Store     api.Store     `json:"store,omitempty"`
 	Seed      uint64        `json:"seed"`

@@ -25,11 +25,29 @@ type Visit struct {
 	Buyer string        // "" = not named
 
 	Extends, Returns, Restock, Cart bool
+
+	Adjust int64 // the units by which the stock is adjusted before; 0 = it is not
 }
 
 // Visits returns a function that chooses what the buyers of one source of requests do, numbered by stream: the same
-// plan makes the same choices.
+// plan makes the same choices. As many units are added as are taken.
 func (p Plan) Visits(stream int) func() Visit {
+	next := p.buyers(stream)
+	if p.Adjust == 0 {
+		return next
+	}
+	random := rand.New(rand.NewPCG(p.Seed, 1<<33+uint64(stream)))
+	return func() Visit {
+		v := next()
+		if random.Float64() < p.Adjust {
+			v.Adjust = p.Quantity * []int64{2, -2}[random.IntN(2)]
+		}
+		return v
+	}
+}
+
+// buyers is Visits without adjustments.
+func (p Plan) buyers(stream int) func() Visit {
 	h := p.Reserving
 	if h == (Reserving{}) {
 		return func() Visit { return Visit{} }

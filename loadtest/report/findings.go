@@ -242,6 +242,9 @@ func planLine(p plan.Plan, e compare.Environment, lang string) string {
 		parts = append(parts, text.Of("%d [segment|segments]").With(p.Segments).In(lang))
 	}
 	parts = append(parts, text.Of("quantity %d").With(p.Quantity).In(lang), text.Of("wait %s").With(p.Wait).In(lang))
+	if p.Adjust > 0 {
+		parts = append(parts, text.Of("%s%% adjust the stock first").With(trimFloat(100*p.Adjust)).In(lang))
+	}
 	switch h := p.Reserving; {
 	case h.On():
 		parts = append(parts, holdingText(h, lang))

@@ -50,10 +50,19 @@ const (
 // Answer is an answer, with what the table tells of refusals and returns.
 type Answer struct {
 	target.Answer
-	Available *int64 `json:"available"`
-	PerBuyer  int64  `json:"per_buyer"`
-	Quantity  int64  `json:"quantity"`
-	Uncounted bool   `json:"-"` // a sale that does not count for the limit of its buyer
+	Available *int64     `json:"available"`
+	PerBuyer  int64      `json:"per_buyer"`
+	Quantity  int64      `json:"quantity"`
+	Items     []api.Line `json:"items"`
+	Uncounted bool       `json:"-"` // a sale that does not count for the limit of its buyer
+}
+
+// units are those of a reservation.
+func (a Answer) units() (n int64) {
+	for _, item := range a.Items {
+		n += item.Quantity
+	}
+	return n
 }
 
 // knows reports whether the seam knows all verbs of sentences.
@@ -119,28 +128,36 @@ func (p *Player) each(sentences string, then func(sentence string)) {
 // Do says a sentence of verb, name and more, and returns what came of it.
 func (p *Player) Do(sentence string) string {
 	p.Helper()
-	words := append(strings.Fields(sentence), "", "")
-	verb, name, more := words[0], words[1], words[2]
+	words := append(strings.Fields(sentence), "", "", "")
+	verb, name, more, last := words[0], words[1], words[2], words[3]
 	a := target.Ask{Product: p.Product, Reservation: p.ID(name), Wait: testkit.Most / 3}
 	a.Quantity, _ = strconv.ParseInt(more, 10, 64)
 	a.Buyer, _, _ = strings.Cut(name, "/")
 	if !strings.Contains(name, "-") {
-		a.Key = p.Key + p.Space + name
+		a.Key = p.key(name)
 	}
 	switch verb {
 	case "hold", "again":
 		a.Kind, a.For, a.Reservation = judge.Reserve, time.Minute, p.newID()
+		if last != "" {
+			a.For, _ = time.ParseDuration(last)
+		}
 	case "brief", "brief-again":
 		a.Kind, a.For, a.Reservation = judge.Reserve, p.Brief, p.newID()
 	case "confirm":
-		a.Kind, a.Key = judge.Confirm, p.Key+p.Space+more
+		a.Kind, a.Key = judge.Confirm, p.key(more)
 	case "cancel", "read":
 		a.Kind = judge.ReservationKind(verb)
 	case "extend":
-		a.Kind = judge.Extend
+		a.Kind, a.Key = judge.Extend, p.key(last)
 		a.For, _ = time.ParseDuration(more)
+	case "cancel-part":
+		a.Kind, a.Part, a.Key = judge.Cancel, a.Quantity, p.key(last)
 	case "restock", "write-off":
 		a.Kind, a.Order, a.Restock = judge.Return, cmp.Or(p.orders[name], uuid.NewString()), verb == "restock"
+		a.Part, a.Key = a.Quantity, p.key(last)
+	case "adjust":
+		a.Kind = judge.Adjust
 	case "sell":
 	case "overwrite":
 		a.Mode = Absolute
@@ -154,13 +171,25 @@ func (p *Player) Do(sentence string) string {
 	said := p.Ask(p.Context(), a)
 	op := a.ReservationOp(said.Answer)
 	op.Call, op.Return = called.UnixNano(), time.Now().UnixNano()
-	op.Key, op.PaymentID = api.KeyText([]byte(op.Key)), api.KeyText([]byte(op.PaymentID))
+	op.PaymentID = api.KeyText([]byte(op.PaymentID))
+	if op.Kind == judge.Reserve || op.Kind == judge.Adjust {
+		op.Key = api.KeyText([]byte(op.Key))
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a.Kind == judge.Reserve || slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
+	if a.Kind == judge.Reserve || a.Kind == judge.Adjust ||
+		slices.Contains(judge.ReservationKinds, a.Kind) && p.made(a.Reservation) {
 		p.ops = append(p.ops, op)
 	}
 	return p.tell(a, said, name, more)
+}
+
+// key is that of a name, "" without one.
+func (p *Player) key(name string) string {
+	if name == "" {
+		return ""
+	}
+	return p.Key + p.Space + name
 }
 
 // move does what is no request.
@@ -215,19 +244,27 @@ func (p *Player) tell(a target.Ask, said Answer, name, payment string) string {
 		return "another reservation"
 	case a.Kind == judge.Reserve:
 		p.ids[name] = said.ReservationID
-		return said.State + " " + number(said.Remaining) + replay
+		return said.State + " " + number(said.Remaining) + when(said.units() != a.Quantity, " in another quantity") + replay
 	case a.Kind == judge.Confirm && said.OrderID != "":
 		p.bought[said.OrderID] = a.Reservation
 		return said.State + " o" + payment + p.keep("o"+payment, said.OrderID) + refund + replay
+	case a.Kind == judge.Adjust:
+		return fmt.Sprintf("adjusted %+d", said.Delta) + replay
 	case a.Kind == judge.Extend:
-		return said.State + p.extended(said)
+		return said.State + p.extended(said) + replay
 	case a.Kind == judge.Return:
+		part := api.ReturnedPart{Quantity: said.Quantity, Restocked: said.Restock}
+		if a.Part > 0 {
+			part.Request = ledger.Digest([]byte(a.Key))
+		}
 		for _, row := range p.sold {
-			if o := &row.Orders[0]; o.OrderID == a.Order {
-				o.Returned, o.Restocked = true, said.Restock
+			if o := &row.Orders[0]; o.OrderID == a.Order && part.Quantity > 0 && !slices.Contains(o.Returns, part) {
+				o.Returns = append(o.Returns, part)
 			}
 		}
 		return fmt.Sprint(said.Quantity, said.Restock)
+	case a.Part > 0 && said.Outcome == judge.OK:
+		return fmt.Sprint(said.State, " ", said.units(), replay)
 	case a.Kind == "":
 		p.sold = append(p.sold, sold(said.OrderID, map[bool]string{false: a.Buyer}[said.Uncounted], a.Quantity))
 		return "sold " + number(said.Remaining) + p.keep(name, said.OrderID)
@@ -253,14 +290,15 @@ func (p *Player) keep(name, order string) string {
 
 // extended says by how much, to the nearest minute, a reservation was extended, if it is held.
 func (p *Player) extended(said Answer) string {
-	row := rowOf(p.book(), said.ReservationID)
-	switch {
-	case said.State != target.StateHeld:
+	if said.State != target.StateHeld {
 		return ""
-	case row.ExpiresMicros != said.ExpiresAt.UnixMicro():
-		return " until another time than in the books"
 	}
-	return " by " + (time.Duration(row.ExpiresMicros-row.ExtendedMicros) * time.Microsecond).Round(time.Minute).String()
+	for _, e := range rowOf(p.book(), said.ReservationID).Events {
+		if e.Was == e.Now && e.DeadlineMicros == said.ExpiresAt.UnixMicro() {
+			return " by " + (time.Duration(e.DeadlineMicros-e.AtMicros) * time.Microsecond).Round(time.Minute).String()
+		}
+	}
+	return " until another time than in the books"
 }
 
 func (p *Player) book() *api.Reservations {

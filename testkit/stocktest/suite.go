@@ -92,6 +92,7 @@ func (c cell) run(t *testing.T) {
 	t.Run("order", c.order)
 	t.Run("steps", c.steps)
 	t.Run("sold out", c.soldOut)
+	t.Run("adjusts", c.adjusts)
 	t.Run("unknown product", c.unknownProduct)
 	t.Run("segmented product", c.segmentedProduct)
 	t.Run("hang up", c.hangUp)
@@ -240,6 +241,62 @@ func (c cell) soldOut(t *testing.T) {
 		t.Errorf("Deduct(1 of 0) = %v, want ErrSoldOut", err)
 	}
 	c.balance(t, product, Books{Initial: 7, Stock: 0, Sold: 7, Orders: 1})
+}
+
+// adjusts: a mode sells what was added meanwhile, once for each key, even if it had read the count before; or the
+// product that it has sold refuses that, and has not changed.
+func (c cell) adjusts(t *testing.T) {
+	product := c.product(t, 3)
+	adjust := func(key string, delta int64) error {
+		_, err := c.h.Replicas[1].Adjust(t.Context(), product, c.at, ledger.Adjustment{Delta: delta, Key: []byte(key)})
+		return err
+	}
+	sell := func(quantity int64, key string) error {
+		_, err := c.deduct(t.Context(), product, quantity, key)
+		return err
+	}
+	if err := sell(1, "first"); err != nil {
+		t.Fatalf("Deduct() = %v", err)
+	}
+	err := errors.Join(adjust("k", 2), adjust("k", 2))
+	if !c.mode.Adjusts {
+		if err == nil { // then the product refuses the mode, or it is one that refuses too much
+			if err = sell(1, "second"); c.mode.Name == "redis-decr" {
+				c.balance(t, product, Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2})
+				return
+			}
+		} else {
+			c.balance(t, product, Books{Initial: 3, Stock: 2, Sold: 1, Orders: 1})
+		}
+		if !errors.Is(err, stock.ErrAdjustUnsupported) && !errors.Is(err, stock.ErrReservationUnsupported) {
+			t.Errorf("Adjust() = %v, want ErrAdjustUnsupported, or Adjusts on the mode", err)
+		}
+		return
+	}
+	if c.h.env.Cluster && c.mode.Segments > 0 && errors.Is(err, stock.ErrAdjustUnsupported) {
+		return // no script reaches all segments
+	}
+	if err = errors.Join(err, sell(3, "second"), adjust("l", -1)); err != nil {
+		t.Errorf("Adjust() and Deduct() by turns = %v", err)
+	}
+	if err := adjust("m", -1); !errors.Is(err, stock.ErrSoldOut) {
+		t.Errorf("Adjust() of more than is left = %v, want ErrSoldOut", err)
+	}
+	c.balance(t, product, Books{Initial: 4, Stock: 0, Sold: 4, Orders: 2})
+	if points := c.points(t); slices.Contains(points, step.Read) && c.mode.Segments == 0 { // segments are locked
+		product = c.product(t, 3)
+		reader := c.h.Replicas[0].Hold(t, step.Read)
+		first := Go(t, func() (stock.Receipt, error) { return c.deduct(reader.Ctx, product, 1, "reads") })
+		reader.Await(t)
+		if err := adjust("n", 2); err != nil {
+			t.Errorf("Adjust() after a read = %v", err)
+		}
+		reader.Resume()
+		_ = first() // it may be contended
+		if got := c.h.Books(t, product, c.at); got.Stock+got.Sold != 5 || got.Initial != 5 {
+			t.Errorf("books after an adjustment between read and write = %+v, want 5 units", got)
+		}
+	}
 }
 
 // balance compares the books without the keys.

@@ -18,10 +18,12 @@ const MaxWaitMS = 30_000
 const (
 	maxStock    = 1_000_000_000
 	maxSegments = 1000
+	maxQuantity = 1_000_000_000 // of a part: lines of one product are added up
 	maxLimit    = 1000
 	MaxCursor   = 4096 // bytes
-	minHoldMS   = int64(stock.MinHold / time.Millisecond)
-	maxHoldMS   = int64(stock.MaxHold / time.Millisecond)
+	maxReason   = 200  // bytes
+	minHoldMS   = int64(ledger.MinHold / time.Millisecond)
+	maxHoldMS   = int64(ledger.LongestHold / time.Millisecond)
 )
 
 // Values of fields that are not given.
@@ -95,12 +97,27 @@ var ExtensionFields = Fields[int64]{
 	{"hold_ms", between(minHoldMS, maxHoldMS, func(ms *int64, n int64) { *ms = n })},
 }
 
+// Return is the input of a return.
+type Return struct {
+	Restock bool
+	Part    ledger.Part
+}
+
 // ReturnFields are the fields of a return. There is no default: whether units can be sold again is for the sender to
 // say.
-var ReturnFields = Fields[bool]{{"restock", func(restock *bool, name string, v value) (err error) {
-	*restock, err = v.yes(name)
-	return err
-}}}
+var ReturnFields = Fields[Return]{
+	{"restock", func(r *Return, name string, v value) (err error) {
+		r.Restock, err = v.yes(name)
+		return err
+	}},
+	{"quantity", between(1, maxQuantity, func(r *Return, n int64) { r.Part.Quantity = n })},
+}
+
+// CancelFields are the fields of a cancel that leaves something.
+var CancelFields = Fields[ledger.Part]{
+	{"product_id", between(1, maxProduct, func(p *ledger.Part, n int64) { p.ProductID = n })},
+	{"quantity", between(1, maxQuantity, func(p *ledger.Part, n int64) { p.Quantity = n })},
+}
 
 // HeldRows is the input of GET /products/{id}/reservations.
 type HeldRows struct {
@@ -141,8 +158,35 @@ var StockLevelFields = Fields[StockLevel]{
 		s.Rules.Units, err = v.yes(name)
 		return err
 	}},
+	{"max_hold_ms", between(minHoldMS, maxHoldMS, func(s *StockLevel, n int64) {
+		s.Rules.MaxHold = time.Duration(n) * time.Millisecond
+	})},
+	{"extends", between(1, ledger.MostExtends, func(s *StockLevel, n int64) { s.Rules.Extends = int(n) })},
 	{"stock", between(0, maxStock, func(s *StockLevel, n int64) { s.Units = n })},
 	{"segments", between(0, maxSegments, func(s *StockLevel, n int64) { s.Rules.Segments = int(n) })},
+}
+
+// AdjustFields are the fields of an adjustment. There is no default for delta.
+var AdjustFields = Fields[api.Adjust]{
+	{"delta", func(a *api.Adjust, name string, v value) (err error) {
+		if a.Delta, err = v.integer(name, -maxStock, maxStock); err == nil && a.Delta == 0 {
+			err = Invalid(name, "must not be 0")
+		}
+		return err
+	}},
+	{"reason", func(a *api.Adjust, name string, v value) (err error) {
+		if a.Reason, err = v.word(name); err == nil && len(a.Reason) > maxReason {
+			err = Invalid(name, fmt.Sprintf("is longer than %d bytes", maxReason))
+		}
+		return err
+	}},
+	{"store", func(a *api.Adjust, name string, v value) error {
+		text, err := v.word(name)
+		if a.Store = api.Store(text); err == nil && !slices.Contains(api.Stores, a.Store) {
+			err = Invalid(name, "must be redis, sql or etcd")
+		}
+		return err
+	}},
 }
 
 // Rows is the input of GET /products/{id}/orders and /ledger: it selects a page.

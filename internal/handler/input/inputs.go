@@ -13,7 +13,7 @@ import (
 // ReadDeduction reads the input of a deduction or of a hold. Package shop checks whether its quantities are within
 // their limits.
 func ReadDeduction(r *http.Request, w http.ResponseWriter, f Fields[Deduction]) (*Deduction, error) {
-	d := &Deduction{Product: defaultProduct, Quantity: 1, WaitMS: defaultWaitMS, HoldMS: stock.DefaultHold.Milliseconds()}
+	d := &Deduction{Product: defaultProduct, Quantity: 1, WaitMS: defaultWaitMS}
 	in := decoder[Deduction]{Fields: f, into: d}
 	if err := in.read(r, w); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func ReadStockLevel(r *http.Request, w http.ResponseWriter) (s StockLevel, err e
 	return s, err
 }
 
-// ReadOnly reads the only field of a path, which must be given.
+// ReadOnly reads the fields of a path, the first of which, often the only one, must be given.
 func ReadOnly[T any](r *http.Request, w http.ResponseWriter, f Fields[T]) (v T, err error) {
 	in := decoder[T]{Fields: f, into: &v}
 	if err = in.read(r, w); err == nil && !in.given(f[0].name) {
@@ -92,6 +92,23 @@ func ReadLook(r *http.Request) (Look, error) {
 		err = Invalid("wait_ms", "needs a mode: without one nothing is waited for")
 	}
 	return l, err
+}
+
+// ReadPart reads the input of a cancel, all of which may be left out.
+func ReadPart(r *http.Request, w http.ResponseWriter) (p ledger.Part, err error) {
+	in := decoder[ledger.Part]{Fields: CancelFields, into: &p}
+	if err = in.read(r, w); err == nil {
+		p.Key, err = ReadKey(r.Header)
+	}
+	return p, err
+}
+
+// ReadReturn reads the input of a return.
+func ReadReturn(r *http.Request, w http.ResponseWriter) (in Return, err error) {
+	if in, err = ReadOnly(r, w, ReturnFields); err == nil {
+		in.Part.Key, err = ReadKey(r.Header)
+	}
+	return in, err
 }
 
 // ReadNothing refuses fields where a path has none.

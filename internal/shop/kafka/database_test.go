@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
@@ -204,7 +205,7 @@ func TestKafkaTakesNoHolds(t *testing.T) {
 	}
 	sold := r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	testkit.IsError(t, hold(product), stock.ErrReservationUnsupported, "a hold")
-	_, err := r.Return(t.Context(), product, sold.OrderID, true)
+	_, err := r.Return(t.Context(), product, sold.OrderID, true, ledger.Part{})
 	testkit.IsError(t, err, stock.ErrReturnUnsupported, "a return")
 	held := h.Product(t, 5, 0)
 	testkit.Must(t, hold(held))

@@ -43,7 +43,7 @@ func (e *Store) first(ctx context.Context, product int64, want ledger.Want) (f l
 	if f, err = decodeFacts(res, product); err != nil {
 		return f, p, err
 	}
-	rows := res.Responses[2].GetResponseRange()
+	rows := res.Responses[len(all)-1].GetResponseRange()
 	if f.Orders, err = decodeOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
 		return f, p, err
 	}

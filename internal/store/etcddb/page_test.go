@@ -23,7 +23,7 @@ func TestRows(t *testing.T) {
 		return storetest.Shelf{
 			Reader: e, Reset: func(t *testing.T, product, stock int64) { resetEtcd(t, e, product, stock, 0) },
 			Sell: func(ctx context.Context, o ledger.Order) error {
-				_, err := e.Write(ctx, always, *o.Remaining, o)
+				_, err := write(ctx, e, e, always, *o.Remaining, o)
 				return err
 			},
 			Lose: func(ctx context.Context, product int64) error {
@@ -48,7 +48,7 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
 	for n := range 9 {
-		_, err := e.Write(t.Context(), always, 5, storetest.Nth(n, 1, 5))
+		_, err := write(t.Context(), e, e, always, 5, storetest.Nth(n, 1, 5))
 		testkit.Must(t, err)
 	}
 	f, p, err := e.Snapshot(t.Context(), 1, ledger.Want{Orders: 4})
@@ -66,10 +66,10 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 func TestEtcdScanDuringCompaction(t *testing.T) {
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
-	_, err := e.Write(t.Context(), always, 95, storetest.Nth(0, 1, 5))
+	_, err := write(t.Context(), e, e, always, 95, storetest.Nth(0, 1, 5))
 	testkit.Must(t, err)
 	err = e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
-		_, err := e.Write(t.Context(), always, 90, storetest.Nth(1, 1, 5))
+		_, err := write(t.Context(), e, e, always, 90, storetest.Nth(1, 1, 5))
 		testkit.Must(t, err)
 		compact(t, c)
 		return snap.Orders(func(batch []ledger.Order) error {

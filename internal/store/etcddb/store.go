@@ -26,7 +26,8 @@ import (
 // Keys, after the prefix:
 //
 //	stock/101               the count, or "segmented:5000" of a product that is segmented in Redis
-//	initial/101             what Reset set
+//	initial/101             what Reset set, and adjustments have changed since
+//	adjusts/101             what initial is the sum of, JSON: the setting, then the adjustments
 //	orders/101/<order id>   an order, JSON
 type Store struct {
 	c      *clientv3.Client
@@ -51,36 +52,43 @@ func (e *Store) key(family string, product int64) string {
 
 func (e *Store) orderPrefix(product int64) string { return e.key("orders", product) + "/" }
 
-// Read returns the count of a product that is not segmented. It is linearizable: it sees every write acknowledged
-// before, whichever member answers.
-func (e *Store) Read(ctx context.Context, product int64) (int64, error) {
+// Read returns the count of a product that is not segmented, and the revision that wrote it. It is linearizable: it
+// sees every write acknowledged before, whichever member answers.
+func (e *Store) Read(ctx context.Context, product int64) (stock, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	res, err := e.c.Get(ctx, e.key("stock", product))
 	if err != nil {
-		return 0, readError(err)
+		return 0, 0, readError(err)
 	}
 	if len(res.Kvs) == 0 {
-		return 0, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
+		return 0, 0, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
 	}
-	return store.ParseCount(string(res.Kvs[0].Value), product)
+	stock, err = store.ParseCount(string(res.Kvs[0].Value), product)
+	return stock, res.Kvs[0].ModRevision, err
 }
 
 // Write sets the count absolutely and adds the order, in one transaction that the server carries out only if guard
-// holds; ok is false when it does not, and nothing was written.
-func (e *Store) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o ledger.Order) (ok bool, err error) {
+// holds, and the count is still of the revision at which it was read; ok is false when not, and nothing was written.
+// [store.ErrConflict]: the guard holds, and the count was written since.
+func (e *Store) Write(ctx context.Context, guard clientv3.Cmp, revision, stock int64, o ledger.Order) (ok bool,
+	err error) {
 	row, err := json.Marshal(o)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	res, err := e.c.Txn(ctx).If(guard).Then(
-		clientv3.OpPut(e.key("stock", o.ProductID), strconv.FormatInt(stock, 10)),
+	count := e.key("stock", o.ProductID)
+	res, err := e.c.Txn(ctx).If(guard, clientv3.Compare(clientv3.ModRevision(count), "=", revision)).Then(
+		clientv3.OpPut(count, strconv.FormatInt(stock, 10)),
 		clientv3.OpPut(e.orderPrefix(o.ProductID)+o.ID, string(row)),
-	).Commit()
-	if err != nil {
+	).Else(clientv3.OpTxn([]clientv3.Cmp{guard}, nil, nil)).Commit()
+	switch {
+	case err != nil:
 		return false, writeError(err)
+	case !res.Succeeded && res.Responses[0].GetResponseTxn().GetSucceeded():
+		return false, fmt.Errorf("%w: etcd: the count was written since it was read", store.ErrConflict)
 	}
 	return res.Succeeded, nil
 }
@@ -98,9 +106,15 @@ func (e *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 	case rules.PerBuyer > 0:
 		count = store.Limited(count, rules.PerBuyer)
 	}
-	_, err := e.c.Txn(ctx).Then(
+	set, err := json.Marshal([]ledger.Adjustment{{Delta: stock, Initial: stock, Stock: stock,
+		AtMicros: time.Now().UnixMicro()}})
+	if err != nil {
+		return err
+	}
+	_, err = e.c.Txn(ctx).Then(
 		clientv3.OpPut(e.key("stock", product), count),
 		clientv3.OpPut(e.key("initial", product), initial),
+		clientv3.OpPut(e.key("adjusts", product), string(set)),
 		clientv3.OpDelete(e.orderPrefix(product), clientv3.WithPrefix()),
 	).Commit()
 	return writeError(err)
@@ -119,7 +133,8 @@ func (e *Store) Facts(ctx context.Context, product int64) (ledger.Facts, error) 
 
 // askFacts are the reads whose answers decodeFacts decodes.
 func (e *Store) askFacts(product int64) []clientv3.Op {
-	return []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product))}
+	return []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)),
+		clientv3.OpGet(e.key("adjusts", product))}
 }
 
 // decodeFacts decodes the answers to askFacts: a product's count and its initial count.
@@ -135,6 +150,11 @@ func decodeFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err 
 		_, count := store.Marked(string(kvs[0].Value))
 		if *dest, err = store.Number(count, product); err != nil {
 			return ledger.Facts{}, err
+		}
+	}
+	for _, kv := range res.Responses[2].GetResponseRange().Kvs {
+		if err := json.Unmarshal(kv.Value, &f.Adjustments); err != nil {
+			return f, fmt.Errorf("%w: etcd: the adjustments of product %d: %w", store.ErrUnavailable, product, err)
 		}
 	}
 	return f, nil

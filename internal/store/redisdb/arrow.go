@@ -26,8 +26,9 @@ import (
 //	run-payments:{101}  those of the run, for the judge
 //	buyers:{101}        by buyer: the units that count for the limit
 //	hold-keys:{101}     by key: the reservation that it made
-//	returned:{101}      by order: quantity, and whether it was restocked
-//	rules:{101}         run, limit per buyer, late payments, and the number of changes
+//	returned:{101}      by order and request: quantity, and whether it was restocked; by order: 0, and their sum
+//	rules:{101}         run, limit per buyer, late payments, the longest hold and the number of extensions where they are
+//	                    not the usual ones, the number of changes, and how many units are held
 //	holds-old:{101}     holds of the run before, for a week: those that were held are void
 //	payment:<payment>   the claim of a payment, forever: it is for a reservation of this product, or "refunded" if there
 //	                    was no such reservation; hold-key:<key> likewise, for a week
@@ -38,13 +39,15 @@ var (
 	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "run-payments", "hold-keys",
 		"returned", "closed", "holds-old"}
 	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys",
-		"returned", "closed"}
+		"returned", "closed", "adjusts", "adjust-keys"}
 )
 
 // The scripts of the arrows.
 var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScript, returnScript = script("hold",
 	"hold_make"), script("hold", "hold_confirm"), script("hold", "hold_cancel"), script("hold", "hold_extend"),
 	script("hold", "hold_read"), script("hold", "hold_sweep"), script("hold", "hold_return")
+
+var adjustScript = script("hold", "adjust")
 
 // Reservations makes, changes and reads the reservations of a store. There is one for each store in a process.
 type Reservations struct {

@@ -1,6 +1,7 @@
 package redisdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 )
 
@@ -56,15 +58,62 @@ func (r *Reservations) Confirm(ctx context.Context, id, replica, order string, p
 }
 
 // Cancel is like that of sqldb.
-func (r *Reservations) Cancel(ctx context.Context, id, replica string) (ledger.Ended, error) {
-	h, err := r.end(ctx, cancelScript, id, escaped(replica))
-	return ledger.Ended{Reservation: h}, err
+func (r *Reservations) Cancel(
+	ctx context.Context, id, replica string, part ledger.Part,
+) (e ledger.Ended, err error) {
+	product, err := holdProductOf(id)
+	if err == nil && part.ProductID > 0 && part.ProductID != product {
+		_, err = r.Read(ctx, id, replica)
+		err = cmp.Or(err, store.ErrNoLine)
+	}
+	if err != nil {
+		return e, err
+	}
+	list, err := r.arrow(ctx, cancelScript, r.holdKeys(product), id, escaped(replica), part.Quantity, part.Request())
+	switch {
+	case err != nil:
+		return e, err
+	case list[0] == "reused":
+		return e, idempotency.ErrKeyReused
+	case list[0] == "many":
+		return e, store.ErrManyParts
+	case list[0] == "beyond":
+		return e, beyond(product, part, list)
+	}
+	e.Replay = textAt(list, 3) == "replay"
+	e.Reservation, err = r.endedReservation(id, list, 2)
+	return e, err
+}
+
+// beyond refuses more units than are left.
+func beyond(product int64, part ledger.Part, list []any) error {
+	short := &ledger.ShortError{Err: store.ErrBeyond, ProductID: product, Requested: part.Quantity}
+	return cmp.Or(integer(list, 1, &short.Available), error(short))
 }
 
 // Extend is like that of sqldb.
-func (r *Reservations) Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error) {
-	h, err := r.end(ctx, extendScript, id, escaped(replica), hold.Microseconds())
-	return ledger.Ended{Reservation: h}, err
+func (r *Reservations) Extend(
+	ctx context.Context, id, replica string, hold time.Duration, key []byte,
+) (e ledger.Ended, err error) {
+	product, err := holdProductOf(id)
+	if err != nil {
+		return e, err
+	}
+	list, err := r.arrow(ctx, extendScript, r.holdKeys(product), id, escaped(replica), hold.Microseconds(),
+		ledger.Digest(key))
+	switch {
+	case err != nil:
+		return e, err
+	case list[0] == "keyless":
+		return e, idempotency.ErrKeyMissing
+	case list[0] == "long":
+		return e, tooLong(product, hold, list)
+	}
+	e.Reservation, err = r.endedReservation(id, list, 2)
+	if e.Replay = textAt(list, 4) == "replay"; err == nil && e.Replay {
+		err = integer(list, 3, &e.Reservation.ExpiresMicros)
+	}
+	return e, err
 }
 
 // Read is like that of sqldb; a held one of an earlier run is told as void.
@@ -98,10 +147,9 @@ func (r *Reservations) endedReservation(id string, list []any, was int) (ledger.
 	return h, err
 }
 
-// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
-// returns the first answer.
+// Return is like that of sqldb.
 func (r *Reservations) Return(
-	ctx context.Context, product int64, order string, restock bool,
+	ctx context.Context, product int64, order string, restock bool, part ledger.Part,
 ) (quantity int64, restocked bool, err error) {
 	back := map[bool]int{true: 1}[restock]
 	for range maxMoves {
@@ -109,16 +157,23 @@ func (r *Reservations) Return(
 		if err != nil {
 			return 0, false, err
 		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer,
+			part.Quantity, part.Request())
 		if err != nil {
 			return 0, false, err
 		}
 		switch units, put, ok := strings.Cut(textAt(list, 0), " "); {
 		case units == "segmented":
 			return 0, false, &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: product}
+		case units == "beyond":
+			return 0, false, beyond(product, part, list)
 		case ok:
 			quantity, err = strconv.ParseInt(units, 10, 64)
-			return quantity, put == "1", err
+			if restocked = put == "1"; err == nil && part.Quantity > 0 &&
+				(part.Quantity != quantity || restocked != restock) {
+				err = idempotency.ErrKeyReused
+			}
+			return quantity, restocked, err
 		}
 	}
 	return 0, false, setAgain(product)

@@ -18,7 +18,7 @@ type keptReservation struct {
 	Extended int64                   `json:"extended_us,string"`
 	Changed  int64                   `json:"changed_us,string"`
 	OrderID  string                  `json:"order_id"`
-	Events   string                  `json:"events"` // a line each: was, now, deadline, time, replica
+	Events   string                  `json:"events"` // a line each: was, now, deadline, time, replica, tab, what else
 	Late     string                  `json:"late"`
 	Run      int64                   `json:"run,string"`
 	Left     int64                   `json:"left,string"` // in stock, after the hold
@@ -86,7 +86,15 @@ func reservationEvents(id, text string) ([]ledger.ReservationEvent, error) {
 		}
 		e := ledger.ReservationEvent{ReservationID: id, Was: ledger.ReservationState(parts[0]),
 			Now:            ledger.ReservationState(parts[1]),
-			DeadlineMicros: deadline, AtMicros: at, Replica: parts[4]}
+			DeadlineMicros: deadline, AtMicros: at}
+		tab := strings.LastIndexByte(parts[4], '\t')
+		if tab < 0 {
+			return nil, fmt.Errorf("%w: redis: reservation %s: event %q", store.ErrUnavailable, id, line)
+		}
+		e.Replica = parts[4][:tab]
+		units, request, _ := strings.Cut(parts[4][tab+1:], " ")
+		e.Request = request
+		e.Quantity, _ = strconv.ParseInt(units, 10, 64)
 		if e.Now == ledger.Expired {
 			e.CommittedMicros = at // nothing comes between a script's TIME and its writes
 		}

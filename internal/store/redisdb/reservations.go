@@ -32,7 +32,8 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (l
 		}
 		// an expiry changes nothing before it is written
 		v.held.overdue, v.held.now, end.held.overdue, end.held.now = 0, 0, 0, 0
-		if v.held == end.held && v.end == end.end && v.last == end.last && v.Stock == end.Stock && v.Initial == end.Initial {
+		if v.held == end.held && v.end == end.end && v.last == end.last && v.Stock == end.Stock &&
+			len(v.Adjustments) == len(end.Adjustments) && v.Initial == end.Initial {
 			return h, nil
 		}
 	}
@@ -49,7 +50,8 @@ func (r *Reservations) pageOf(ctx context.Context, product int64, v view, after 
 	h := ledger.Reservations{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
-		BuyerUnits: map[string]int64{},
+		BuyerUnits: map[string]int64{}, Adjustments: v.Adjustments,
+		Extends: int(v.held.extends),
 	}
 	if err != nil {
 		return h, err
@@ -118,8 +120,21 @@ func (r *Reservations) paid(ctx context.Context, product int64, rows map[string]
 func (r *Reservations) ordered(
 	ctx context.Context, product int64, v view, rows map[string]*ledger.ReservationRow,
 ) error {
-	returned := map[string]string{}
-	err := r.fields(ctx, product, "returned", func(id, text string) error { returned[id] = text; return nil })
+	returned := map[string]map[string]ledger.Returned{} // HSCAN may return a field twice
+	err := r.fields(ctx, product, "returned", func(field, text string) (err error) {
+		order, request, part := strings.Cut(field, " ")
+		if !part { // their sum
+			return nil
+		}
+		if returned[order] == nil {
+			returned[order] = map[string]ledger.Returned{}
+		}
+		units, put, _ := strings.Cut(text, " ")
+		b := ledger.Returned{Request: request, Restocked: put == "1"}
+		b.Quantity, err = strconv.ParseInt(units, 10, 64)
+		returned[order][request] = b
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -133,9 +148,8 @@ func (r *Reservations) ordered(
 				return fmt.Errorf("%w: an order of product %d: %w", store.ErrUnavailable, product, err)
 			}
 			if row := rows[o.ReservationID]; row != nil {
-				back, there := returned[o.ID]
 				row.Orders = append(row.Orders, ledger.ReservationOrder{ID: o.ID, Payment: string(o.Key), Buyer: o.Buyer,
-					Quantity: o.Quantity, Returned: there, Restocked: strings.HasSuffix(back, " 1")})
+					Quantity: o.Quantity, Returns: slices.Collect(maps.Values(returned[o.ID]))})
 			}
 		}
 		return nil

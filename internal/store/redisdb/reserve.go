@@ -14,10 +14,10 @@ import (
 	"lastitem/internal/store"
 )
 
-// Reserve holds the units of h for the given time, and returns it with its run, times and rules, and the stock that it
-// left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
-// returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
-// [idempotency.ErrKeyReused]. More than one product is [store.ErrCrossSlot].
+// Reserve holds the units of h for the given time, see [ledger.HoldFor], and returns it with its run, times and rules,
+// and the stock that it left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same
+// fingerprint, that one is returned as it was then, earlier is set, and nothing was done; one with another fingerprint
+// is [idempotency.ErrKeyReused]. More than one product is [store.ErrCrossSlot].
 func (r *Reservations) Reserve(ctx context.Context, h ledger.Reservation, hold time.Duration) (made ledger.Reservation,
 	remaining int64,
 	earlier bool, err error) {
@@ -42,6 +42,9 @@ func (r *Reservations) Reserve(ctx context.Context, h ledger.Reservation, hold t
 	}
 	if err != nil {
 		return h, 0, false, err
+	}
+	if list[0] == "long" {
+		return h, 0, false, tooLong(item.ProductID, hold, list)
 	}
 	return madeReservation(h, list)
 }
@@ -69,6 +72,11 @@ func madeReservation(h ledger.Reservation, list []any) (made ledger.Reservation,
 		}
 		made.State, made.ExpiresMicros, made.ExtendedMicros = ledger.Held, first[0].DeadlineMicros, 0
 		made.ChangedMicros, made.Items[0].OrderID = made.CreatedMicros, ""
+		for _, e := range first {
+			if e.Now == ledger.Held { // a part that was cancelled since
+				made.Items[0].Quantity += e.Quantity
+			}
+		}
 		return made, k.Left, list[0] == "earlier", nil
 	case "unknown":
 		return h, 0, false, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: item.ProductID}
@@ -81,4 +89,12 @@ func madeReservation(h ledger.Reservation, list []any) (made ledger.Reservation,
 		refused.Err = store.ErrLimit
 	}
 	return h, 0, false, refused
+}
+
+// tooLong refuses a hold or an extension, in milliseconds.
+func tooLong(product int64, hold time.Duration, list []any) error {
+	var longest int64
+	err := integer(list, 1, &longest)
+	return errors.Join(err, &ledger.ShortError{Err: store.ErrTooLong, ProductID: product, Requested: hold.Milliseconds(),
+		Available: longest / 1000})
 }

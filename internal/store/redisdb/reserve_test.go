@@ -45,6 +45,13 @@ func (l life) Sell(ctx context.Context, o ledger.Order) (*int64, error) {
 	return &sold.Remaining, err
 }
 
+// unlocked is a lock on segments that nobody else takes.
+func unlocked(int) (func(), error) { return func() {}, nil }
+
+func (l life) Adjust(ctx context.Context, product int64, a ledger.Adjustment) (ledger.Adjustment, bool, error) {
+	return l.Reservations.Adjust(ctx, product, a, false, unlocked)
+}
+
 func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
 	return l.s.Reset(ctx, product, stock, rules, noKeys)
 }
@@ -79,6 +86,37 @@ func TestLifeInRedis(t *testing.T) {
 		p := inRedis(t, r)
 		reservationtest.Play(t, p.Seam, 2)
 		reservationtest.Race(t, p.Seam, 1)
+	})
+}
+
+// Units that are added are spread over the segments, and taken from those that have some; on a cluster no script
+// reaches them all.
+func TestRedisAdjustsSegments(t *testing.T) {
+	onClustersToo(t, func(t *testing.T, r *redisdb.Store, cluster bool) {
+		testkit.Must(t, r.Reset(t.Context(), 1, 7, ledger.Rules{Segments: 3}, noKeys))
+		h := reservations(r)
+		for i, c := range []struct {
+			delta int64
+			want  []int64 // nil = too few
+		}{{5, []int64{5, 4, 3}}, {-4, []int64{4, 3, 1}}, {-6, []int64{1, 1, 0}}, {-3, nil}, {-2, []int64{0, 0, 0}},
+			{2, []int64{1, 1, 0}}} {
+			_, _, err := h.Adjust(t.Context(), 1, ledger.Adjustment{Delta: c.delta, Key: []byte{byte(i)}}, false, unlocked)
+			got, _, failed := r.Segments(t.Context(), 1)
+			testkit.Must(t, failed)
+			switch {
+			case cluster:
+				testkit.IsError(t, err, store.ErrAdjustUnsupported, "Adjust() of segments on a cluster")
+			case c.want == nil:
+				testkit.IsError(t, err, store.ErrShort, "Adjust(%d)", c.delta)
+			default:
+				testkit.Must(t, err)
+				testkit.Same(t, got, c.want, "segments after %+d", c.delta)
+			}
+		}
+		f, err := storetest.Whole(t, r, 1)
+		if want := map[bool]int64{true: 7, false: 2}[cluster]; err != nil || f.Initial != want {
+			t.Errorf("initial %d, %v, want %d", f.Initial, err, want)
+		}
 	})
 }
 
@@ -125,7 +163,7 @@ func TestRedisFindsOrders(t *testing.T) {
 		restock := func(want error, orders ...string) {
 			t.Helper()
 			for _, order := range orders {
-				_, _, err := held.Return(t.Context(), 1, order, true)
+				_, _, err := held.Return(t.Context(), 1, order, true, ledger.Part{})
 				testkit.IsError(t, err, want, "Return(%s)", order)
 			}
 		}

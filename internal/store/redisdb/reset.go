@@ -65,7 +65,9 @@ func (r *Store) setCount(ctx context.Context, product, stock int64, rules ledger
 		count[1] = store.Limited(strconv.FormatInt(stock, 10), rules.PerBuyer)
 	}
 	set := func(keys []string, counts []any) error {
-		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund))
+		longest, extends := rules.Longest()
+		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund), longest,
+			extends)
 		for _, family := range runFamilies {
 			keys = append(keys, r.key(family, product))
 		}

@@ -15,9 +15,9 @@ import (
 
 // The segments of a product: counts of their own, on a cluster in slots of their own.
 
-// Segments returns the count of each segment; an unsegmented product is one segment, and split is false. The counts are
-// read one after the other: where they only fall, their sum is an upper bound of what is there when the last one was
-// read.
+// Segments returns the count of each segment; an unsegmented product is one segment, and split is false. They are read
+// at once; on a cluster one after the other, where they only fall, so that their sum is an upper bound of what is there
+// when the last one was read.
 func (r *Store) Segments(ctx context.Context, product int64) (counts []int64, split bool, err error) {
 	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
 	if err != nil {
@@ -47,12 +47,20 @@ func splitInto(count string, product int64) (n int, err error) {
 }
 
 func (r *Store) readSegments(ctx context.Context, product int64, count int) ([]int64, error) {
-	pipe := r.c.Pipeline()
+	pipe := r.c.TxPipeline()
+	if r.spread.Load() {
+		pipe = r.c.Pipeline()
+	}
 	cmds := make([]*redis.StringCmd, count)
 	for i := range cmds {
 		cmds[i] = pipe.Get(ctx, r.segmentKey(product, i))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	_, err := pipe.Exec(ctx)
+	if redis.HasErrorPrefix(err, "CROSSSLOT") {
+		r.spread.Store(true)
+		return r.readSegments(ctx, product, count)
+	}
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, readError(err, product)
 	}
 	counts := make([]int64, count)

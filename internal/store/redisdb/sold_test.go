@@ -40,8 +40,12 @@ func TestRedisActsOnProducts(t *testing.T) {
 					_, _, _, err := holds.Reserve(t.Context(), h, time.Minute)
 					return err
 				},
+				ledger.AdjustUnmarked: func(product int64) error {
+					_, _, err := holds.Adjust(t.Context(), product, ledger.Adjustment{Delta: 3, Key: []byte("k")}, false, unlocked)
+					return err
+				},
 				ledger.Return: func(product int64) error {
-					_, _, err := holds.Return(t.Context(), product, fmt.Sprint("o", product), true)
+					_, _, err := holds.Return(t.Context(), product, fmt.Sprint("o", product), true, ledger.Part{})
 					return err
 				},
 			},

@@ -28,7 +28,9 @@ import (
 //	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the
 //	                 100, or "limited:0:100" when there is no limit, and units were held
 //	stock:{101#3}    the count of segment 3
-//	initial:{101}    what Reset set
+//	initial:{101}    what Reset set, and adjustments have changed since
+//	adjusts:{101}    what initial is the sum of, JSON: the setting, then the adjustments
+//	adjust-keys:{101} by key: the adjustment
 //	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
 //	holds:{101}      the reservations; for them and what goes with them see arrow.go

@@ -142,7 +142,7 @@ func TestRedisResetClears(t *testing.T) {
 		if err != nil || told != 5 {
 			t.Errorf("Reset() = %v, told of %d segments, want 5: the more of old and new", err, told)
 		}
-		want := []string{"initial:{1}", "stock:{1#0}", "stock:{1#1}", "stock:{1}"}
+		want := []string{"adjusts:{1}", "initial:{1}", "stock:{1#0}", "stock:{1#1}", "stock:{1}"}
 		testkit.Same(t, keys(t, s), want, "keys after Reset()")
 	})
 }
@@ -304,7 +304,7 @@ func TestRedisKeysCarryHashTags(t *testing.T) {
 	r := redisdb.New(s.Client, s.Prefix)
 	reset(t, r, 101, 2, 2)
 	testkit.Must(t, r.Append(t.Context(), storetest.SomeOrder("a", 101)))
-	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
+	want := []string{"adjusts:{101}", "initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
 	testkit.Same(t, keys(t, s), want, "keys")
 }
 

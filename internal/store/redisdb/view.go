@@ -65,27 +65,28 @@ type rawView struct {
 	counts         []any // of the segments
 	last           string
 	held           heldView
+	adjusts        []ledger.Adjustment
 }
 
 // heldView is what a snapshot says of reservations and returns.
 type heldView struct {
-	held, overdue, writtenOff, restocked, now, run, perBuyer, changes int64
+	held, overdue, writtenOff, restocked, now, run, perBuyer, changes, extends int64
 }
 
 // rawView reads a product, its first n orders, and its segments, at one moment.
 func (r *Store) rawView(ctx context.Context, product int64, segments, n int) (s rawView, err error) {
-	keys := make([]string, 0, 7+segments)
-	for _, family := range []string{"stock", "initial", "orders", "due", "holds", "returned", "rules"} {
+	keys := make([]string, 0, 8+segments)
+	for _, family := range []string{"stock", "initial", "orders", "due", "holds", "returned", "rules", "adjusts"} {
 		keys = append(keys, r.key(family, product))
 	}
 	for i := range segments {
 		keys = append(keys, r.segmentKey(product, i))
 	}
-	v, err := viewScript.Run(ctx, r.c, keys, n).Slice()
+	v, err := viewScript.Run(ctx, r.c, keys, n, ledger.MostAdjustments).Slice()
 	if err != nil {
 		return s, readError(err, product)
 	}
-	if len(v) != 7 {
+	if len(v) != 8 {
 		return s, fmt.Errorf("%w: redis: product %d was read as %d values", store.ErrUnavailable, product, len(v))
 	}
 	s.stock, s.initial = v[0], v[1]
@@ -97,9 +98,12 @@ func (r *Store) rawView(ctx context.Context, product int64, segments, n int) (s 
 	}
 	s.counts, _ = v[4].([]any)
 	s.last, _ = v[5].(string)
+	if s.adjusts, err = journal(product, v[7]); err != nil {
+		return s, err
+	}
 	sums, _ := v[6].([]any)
 	h := &s.held
-	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes}
+	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes, &h.extends}
 	for i, to := range to {
 		if i >= len(sums) {
 			break

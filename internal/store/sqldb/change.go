@@ -16,10 +16,14 @@ import (
 type lockedReservation struct {
 	ledger.Reservation
 	way   Way
-	now   int64                   // the database's time after the lock
-	was   ledger.ReservationState // when it was read
-	gone  bool                    // an item is of a run that has ended
-	ended bool                    // it was ended in this transaction, and its units are not given back yet
+	now   int64 // the database's time after the lock
+	times int   // how often it may be extended
+
+	longest  int64                   // extension in microseconds, by the rules of
+	shortest int64                   // this product
+	was      ledger.ReservationState // when it was read
+	gone     bool                    // an item is of a run that has ended
+	ended    bool                    // it was ended in this transaction, and its units are not given back yet
 }
 
 // due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
@@ -42,9 +46,16 @@ func (t ReservationTx) readReservation(query, id string) (h lockedReservation, e
 	}
 	item := func(rows *sql.Rows) error {
 		var i ledger.ReservationItem
-		var run int64
-		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &h.now)
-		h.Items, h.gone = append(h.Items, i), h.gone || run != i.Run
+		var run, longest int64
+		var times int
+		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &longest, &times, &h.now)
+		if len(h.Items) == 0 || longest < h.longest {
+			h.longest, h.shortest = longest, i.ProductID
+		}
+		if len(h.Items) == 0 || times < h.times {
+			h.times = times
+		}
+		h.Items, h.gone = append(h.Items, i), h.gone || i.Quantity > 0 && run != i.Run
 		return err
 	}
 	if t.packets {
@@ -86,6 +97,9 @@ func (t ReservationTx) release(holds ...*lockedReservation) error {
 	back := map[place]*given{}
 	for _, h := range holds {
 		for _, item := range h.Items {
+			if item.Quantity == 0 { // a line that was cancelled before
+				continue
+			}
 			at := place{item.ProductID, item.Run, h.Mode}
 			if back[at] == nil {
 				back[at] = &given{way: h.way, buyers: map[string]int64{}}

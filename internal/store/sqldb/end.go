@@ -5,10 +5,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 )
 
@@ -158,6 +160,9 @@ func (r *Reservations) refundUnknown(ctx context.Context, id string, payment []b
 // order makes the order of a reservation that may be confirmed, at COMMIT.
 func (t ReservationTx) order(h *lockedReservation, replica, order string, payment []byte) {
 	for _, item := range h.Items {
+		if item.Quantity == 0 {
+			continue
+		}
 		t.later(t.q.HoldOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
 			null(h.Buyer), h.ID)
 	}
@@ -200,6 +205,9 @@ func (t ReservationTx) takeAgain(h *lockedReservation) (ok bool, err error) {
 		return false, unknownMode(h.Mode)
 	}
 	for _, item := range h.Items {
+		if item.Quantity == 0 {
+			continue
+		}
 		_, ok, err := h.way.Take(t, h.ID, item)
 		if err == nil && !ok {
 			err = t.short(item, h.way) // units that are free and locked are no reason for a refund
@@ -216,13 +224,21 @@ func (t ReservationTx) takeAgain(h *lockedReservation) (ok bool, err error) {
 
 // Cancel ends a reservation and gives its units back. e.Reservation.State says what it is now: cancelled, or what it
 // was before. A late payment does not revive what was cancelled after its deadline: it is refunded.
-func (r *Reservations) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
-	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) error {
+//
+// With a part it gives back only that, and the rest stays held; e.Replay says that its key had done so before.
+func (r *Reservations) Cancel(ctx context.Context, id, replica string, part ledger.Part) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) (err error) {
+		all := part.ProductID == 0 && part.Quantity == 0
+		if !all {
+			if e.Replay, err = tx.cancelPart(h, replica, part); err != nil || e.Replay {
+				return err
+			}
+		}
 		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			h.Late = ledger.LateRefund
 			tx.later(tx.q.HoldLate, h.Late, h.now, id)
 		}
-		if h.State != ledger.Held {
+		if !all || h.State != ledger.Held {
 			return nil
 		}
 		tx.move(h, ledger.Cancelled, replica)
@@ -231,20 +247,122 @@ func (r *Reservations) Cancel(ctx context.Context, id, replica string) (e ledger
 	return e, err
 }
 
-// Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
-// changes nothing.
-func (r *Reservations) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
-	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) error {
-		if h.State != ledger.Held || h.ExtendedMicros > 0 {
+// cancelPart gives units of one line back. If none stays, the reservation is cancelled.
+func (t ReservationTx) cancelPart(h *lockedReservation, replica string, part ledger.Part) (again bool, err error) {
+	changes, err := t.changes(h.ID)
+	if err != nil {
+		return false, err
+	}
+	request := part.Request()
+	for _, c := range changes {
+		switch {
+		case request == "", c.Request != request, c.Quantity == 0:
+		case c.Quantity != part.Quantity, part.ProductID > 0 && c.product > 0 && part.ProductID != c.product:
+			return false, idempotency.ErrKeyReused
+		default:
+			return true, nil
+		}
+	}
+	line, held := -1, int64(0)
+	for i, item := range h.Items {
+		if held += item.Quantity; item.ProductID == part.ProductID || part.ProductID == 0 && len(h.Items) == 1 {
+			line = i
+		}
+	}
+	if line < 0 {
+		return false, store.ErrNoLine
+	}
+	item := h.Items[line]
+	item.Quantity = cmp.Or(part.Quantity, item.Quantity)
+	switch left := h.Items[line].Quantity; {
+	case h.State != ledger.Held, item.Quantity == 0:
+		return false, nil
+	case item.Quantity > left:
+		return false, &ledger.ShortError{Err: store.ErrBeyond, ProductID: item.ProductID, Requested: item.Quantity,
+			Available: left}
+	case item.Quantity == held:
+		t.later(t.q.HoldMove, ledger.Cancelled, h.now, h.ID, h.State, h.ExpiresMicros)
+		t.later(t.q.HoldChange, h.ID, h.State, ledger.Cancelled, h.ExpiresMicros, replica, h.now, null(request), nil,
+			item.Quantity)
+		h.State, h.ChangedMicros = ledger.Cancelled, h.now
+		return false, t.release(h)
+	case len(changes) >= ledger.MostChanges:
+		return false, store.ErrManyParts
+	}
+	t.later(t.q.HoldPart, item.Quantity, h.ID, item.ProductID, item.Quantity, h.ExpiresMicros)
+	t.later(t.q.HoldChange, h.ID, h.State, h.State, h.ExpiresMicros, replica, h.now, null(request), item.ProductID,
+		item.Quantity)
+	h.Items = slices.Clone(h.Items)
+	h.Items[line].Quantity -= item.Quantity
+	given := *h
+	given.Items = []ledger.ReservationItem{item}
+	return false, t.release(&given)
+}
+
+// Extend moves the deadline of a held reservation to hold from now, never to an earlier one, as often as the product
+// allows: after that it changes nothing. Where that is more than once it needs a key, and the same key is answered with
+// the deadline that it has made.
+func (r *Reservations) Extend(
+	ctx context.Context, id, replica string, hold time.Duration, key []byte,
+) (e ledger.Ended, err error) {
+	e.Reservation, err = r.change(ctx, id, replica, func(tx ReservationTx, h *lockedReservation) (err error) {
+		request, may := ledger.Digest(key), h.State == ledger.Held
+		switch {
+		case !may:
+		case h.times > 1 && request == "":
+			return idempotency.ErrKeyMissing
+		case h.times > 1:
+			if may, e.Replay, err = tx.extendable(h, request); err != nil {
+				return err
+			}
+		default:
+			may = h.ExtendedMicros == 0
+		}
+		switch {
+		case !may:
 			return nil
+		case hold.Microseconds() > h.longest:
+			return tooLong(h.shortest, hold, h.longest)
 		}
 		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
-		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros)
+		tx.later(tx.q.HoldExtend, until, h.now, h.now, id, h.ExpiresMicros, h.ExtendedMicros)
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
-		tx.note(h.Reservation, ledger.Held, ledger.Held, replica, h.now)
+		tx.later(tx.q.HoldChange, id, ledger.Held, ledger.Held, until, replica, h.now, null(request), nil, 0)
 		return nil
 	})
 	return e, err
+}
+
+// extendable says whether a reservation may be extended once more. One that this request has extended before gets the
+// deadline of then.
+func (t ReservationTx) extendable(h *lockedReservation, request string) (may, again bool, err error) {
+	changes, err := t.changes(h.ID)
+	n, deadline := 0, int64(0)
+	for _, c := range changes {
+		if c.Quantity > 0 {
+			continue
+		}
+		if n++; c.Request == request {
+			deadline = c.DeadlineMicros
+		}
+	}
+	if deadline > 0 {
+		h.ExpiresMicros = deadline
+	}
+	return n < h.times && deadline == 0, deadline > 0, err
+}
+
+// changes reads the extensions and the cancelled parts of a reservation.
+func (t ReservationTx) changes(id string) ([]partEvent, error) {
+	return allRows(t.ctx, t.conn, func(rows *sql.Rows, e *partEvent) error {
+		return rows.Scan(&e.Request, &e.product, &e.Quantity, &e.DeadlineMicros)
+	}, t.q.HoldChanges, id)
+}
+
+// partEvent is an extension, or a part that was cancelled of a product; 0 = the reservation ended with it.
+type partEvent struct {
+	ledger.ReservationEvent
+	product int64
 }
 
 // Read reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other
@@ -278,31 +396,63 @@ func (t ReservationTx) replay(e *ledger.Ended, id string, payment []byte) error 
 	return nil
 }
 
-// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
-// returns the first answer.
+// Return takes an order back, or a part of it: the units go to the stock, or are written off. A part is told by its
+// key, and all that is left needs none: a repetition changes nothing and returns the first answer.
 func (r *Reservations) Return(
-	ctx context.Context, product int64, order string, restock bool,
+	ctx context.Context, product int64, order string, restock bool, part ledger.Part,
 ) (quantity int64, restocked bool, err error) {
 	err = r.tx(ctx, func(tx ReservationTx) error {
-		var returned int64
 		item := ledger.ReservationItem{ProductID: product}
 		var buyer, reservation, mode string
-		err := tx.conn.QueryRowContext(ctx, tx.q.OrderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
-			&buyer, &reservation, &mode)
+		err := tx.conn.QueryRowContext(ctx, tx.q.OrderLock, order, product).Scan(&item.Quantity, &item.Run, &buyer,
+			&reservation, &mode)
 		if errors.Is(err, sql.ErrNoRows) {
 			return store.ErrNoOrder
 		}
-		if err != nil || returned > 0 {
+		if err != nil {
 			return statementError(err)
 		}
-		restocked, item.Quantity = restock, quantity
-		return tx.giveBack(r.way, item, order, buyer, reservation, mode, restock)
+		returns, err := allRows(ctx, tx.conn, scanReturned, tx.q.ReturnsOfOrder, order, product)
+		if err != nil {
+			return err
+		}
+		request := part.Request()
+		for _, b := range returns {
+			switch item.Quantity -= b.Quantity; {
+			case b.Request != request:
+			case request != "" && (b.Quantity != part.Quantity || b.Restocked != restock):
+				return idempotency.ErrKeyReused
+			default:
+				quantity, restocked = b.Quantity, b.Restocked
+				return nil
+			}
+		}
+		if part.Quantity > item.Quantity {
+			return &ledger.ShortError{Err: store.ErrBeyond, ProductID: product, Requested: part.Quantity,
+				Available: item.Quantity}
+		}
+		item.Quantity = cmp.Or(part.Quantity, item.Quantity)
+		quantity, restocked = item.Quantity, restock
+		if quantity == 0 {
+			return nil
+		}
+		return tx.giveBack(r.way, item, order, request, buyer, reservation, mode, restock)
 	})
 	return quantity, restocked, err
 }
 
+// returned is what came back of an order at once.
+type returned struct {
+	order string
+	ledger.Returned
+}
+
+func scanReturned(rows *sql.Rows, r *returned) error {
+	return rows.Scan(&r.order, &r.Request, &r.Quantity, &r.Restocked)
+}
+
 func (t ReservationTx) giveBack(
-	way func(string) Way, item ledger.ReservationItem, order, buyer, reservation, mode string, restock bool,
+	way func(string) Way, item ledger.ReservationItem, order, request, buyer, reservation, mode string, restock bool,
 ) error {
 	p, err := t.enter(&item, ledger.Return)
 	if errors.Is(err, store.ErrSegmented) {
@@ -315,9 +465,7 @@ func (t ReservationTx) giveBack(
 	if err != nil {
 		return err
 	}
-	if n, err := t.affected(t.q.OrderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
-		return cmp.Or(err, errOvertaken)
-	}
+	t.later(t.q.ReturnInsert, order, item.ProductID, request, item.Quantity, restock, now)
 	owner := cmp.Or(reservation, order)      // of the rows of units
 	if buyer != "" && !way(mode).Unlimited { // he may buy again, whatever becomes of the units
 		if err := t.exec(t.q.BuyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
@@ -326,7 +474,7 @@ func (t ReservationTx) giveBack(
 	}
 	switch {
 	case !restock && p.sold == ledger.InUnits:
-		return t.exec(t.q.UnitsWriteOff, item.ProductID, owner)
+		return t.exec(t.q.UnitsWriteOff, item.ProductID, owner, item.Quantity)
 	case !restock:
 		return nil
 	}

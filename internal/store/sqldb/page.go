@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
@@ -85,8 +86,8 @@ func (v *view) facts(product int64) (f ledger.Facts, p ledger.Position, err erro
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
 	if err == nil || unknown {
-		err = v.conn.QueryRowContext(v.ctx, v.q.Totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff,
-			&f.Restocked, &p.Order, &p.Until)
+		row := v.conn.QueryRowContext(v.ctx, v.q.Totals, product, product, product)
+		err = row.Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff, &f.Restocked, &p.Order, &p.Until)
 	}
 	switch {
 	case err == nil && unknown && f.Totals.Orders > 0:
@@ -98,7 +99,21 @@ func (v *view) facts(product int64) (f ledger.Facts, p ledger.Position, err erro
 	if err == nil {
 		err = v.held(product, &f)
 	}
+	if err == nil {
+		f.Adjustments, err = v.adjustments(product, f.Run)
+	}
 	return f, p, statementError(err)
+}
+
+// adjustments reads how the initial stock of a run came about.
+func (v *view) adjustments(product, run int64) ([]ledger.Adjustment, error) {
+	var count, sum int64
+	if err := v.conn.QueryRowContext(v.ctx, v.q.AdjustmentsSum, product, run).Scan(&count, &sum); err != nil {
+		return nil, statementError(err)
+	}
+	newest, err := allRows(v.ctx, v.conn, scanAdjustment, v.q.AdjustmentsOf, product, run, ledger.MostAdjustments)
+	slices.Reverse(newest)
+	return ledger.Journal(newest, count, sum), err
 }
 
 // held sums what is held of a product.

@@ -60,6 +60,7 @@ const lookLimit = 5 * time.Second
 func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Rules, locks ...string) error {
 	way, segments := columns(rules.Sold(), rules.Segments)
 	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
+	longest, extends := rules.Longest()
 	return store.Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 			// The buyers come before the row, as in a hold.
@@ -68,15 +69,20 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 			}
 			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after.
 			run := newRun()
-			err := tx.exec(s.q.Reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
+			err := tx.exec(s.q.Reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way,
+				longest/1000, extends)
 			if err != nil {
 				return err
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
-			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders} {
+			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders, s.q.DeleteReturns,
+				s.q.DeleteAdjustments} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}
+			}
+			if err := tx.set(product, run, stock); err != nil {
+				return err
 			}
 			for _, key := range locks {
 				if err := tx.exec(s.q.DeleteLock, []byte(key)); err != nil {
@@ -84,7 +90,7 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 				}
 			}
 			if rules.Units {
-				if err := tx.makeUnits(product, run, stock); err != nil {
+				if err := tx.makeUnits(product, run, 0, stock); err != nil {
 					return err
 				}
 			}
@@ -93,9 +99,9 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 	})
 }
 
-// makeUnits makes the units of a run, a thousand in a statement.
-func (t *Tx) makeUnits(product, run, n int64) error {
-	for at := int64(0); at < n; {
+// makeUnits makes units of a run, those after a number up to another, a thousand in a statement.
+func (t *Tx) makeUnits(product, run, at, n int64) error {
+	for at < n {
 		var args []any
 		for ; at < n && len(args) < 3000; at++ {
 			args = append(args, product, run, at+1)
@@ -106,6 +112,15 @@ func (t *Tx) makeUnits(product, run, n int64) error {
 		}
 	}
 	return nil
+}
+
+// set writes down that a run begins with so many units.
+func (t *Tx) set(product, run, stock int64) error {
+	now, err := ReservationTx{t}.now()
+	if err == nil {
+		err = t.exec(t.q.AdjustmentInsert, product, run, nil, stock, "", stock, stock, now)
+	}
+	return err
 }
 
 // newRun draws a name that no other run has, in this database or in another one behind the same log.

@@ -33,10 +33,13 @@ type queries struct {
 	Clock, HoldRead, HoldLock, HoldDue, HoldProduct, HoldGive, HoldInsert, HoldItemInsert              string
 	HoldDueOf, HoldsItems, ProductsFree, HoldsMove, HoldsEvents, BuyersGive                            string
 	HoldItems, HoldMove, HoldExtend, HoldOrderInsert, HoldEvent, HoldCertain, HoldOrder                string
+	HoldChange, HoldChanges, HoldPart, ReturnInsert, ReturnsOfOrder, ReturnsOf, DeleteReturns          string
 	HoldWay, HoldSet, HoldLate, HoldFree, PaymentRead, PaymentInsert, PaymentOrder, BuyerRow           string
 	BuyerTake, BuyerGive, BuyerHas, BuyerBought, UnitsFree, UnitsInsert, UnitsOld, UnitsTake, UnitsOwn string
-	UnitsGive, UnitsWriteOff, OrderLock, OrderReturn, HoldsOf, HoldRules                               string
+	UnitsGive, UnitsWriteOff, OrderLock, HoldsOf, HoldRules                                            string
 	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest              string
+	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
+	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

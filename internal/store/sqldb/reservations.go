@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
@@ -26,9 +27,9 @@ func (r *Reservations) Page(ctx context.Context, product int64, after string) (h
 				return err
 			}
 			h.Initial, h.Stock, h.WrittenOff, h.Held, h.Overdue = f.Initial, f.Stock, f.WrittenOff, f.Held, v.overdue
-			h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
+			h.Ordered, h.Adjustments = f.Totals.Units-f.WrittenOff-f.Restocked, f.Adjustments
 		}
-		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer)
+		err := v.conn.QueryRowContext(v.ctx, v.q.HoldRules, product).Scan(&h.Run, &h.PerBuyer, &h.Extends)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: product}
 		}
@@ -65,9 +66,11 @@ func (v *view) reservations(product int64, after string, h *ledger.Reservations)
 	for i := range h.Rows {
 		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
 	}
-	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), ids, func(rows *sql.Rows) error {
+	about := append(slices.Clone(ids), product)
+	err = eachRow(v.ctx, v.conn, list(v.q.HoldEventsOf, len(ids)), about, func(rows *sql.Rows) error {
 		var e ledger.ReservationEvent
-		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
+		err := rows.Scan(&e.ReservationID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros,
+			&e.Request, &e.Quantity)
 		if err == nil {
 			at[e.ReservationID].Events = append(at[e.ReservationID].Events, e)
 		}
@@ -88,13 +91,36 @@ func (v *view) reservations(product int64, after string, h *ledger.Reservations)
 		return err
 	}
 	args := append([]any{product}, ids...)
-	return eachRow(v.ctx, v.conn, list(v.q.HoldOrdersOf, len(ids)), args, func(rows *sql.Rows) error {
+	err = eachRow(v.ctx, v.conn, list(v.q.HoldOrdersOf, len(ids)), args, func(rows *sql.Rows) error {
 		var o ledger.ReservationOrder
 		var id string
-		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Buyer, &o.Quantity, &o.Returned, &o.Restocked)
+		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Buyer, &o.Quantity)
 		if err == nil {
 			at[id].Orders = append(at[id].Orders, o)
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return v.returns(product, h.Rows)
+}
+
+// returns reads what came back of the orders of rows.
+func (v *view) returns(product int64, rows []ledger.ReservationRow) error {
+	at, args := map[string]*ledger.ReservationOrder{}, []any{product}
+	for _, r := range rows {
+		for i := range r.Orders {
+			at[r.Orders[i].ID] = &r.Orders[i]
+			args = append(args, r.Orders[i].ID)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	all, err := allRows(v.ctx, v.conn, scanReturned, list(v.q.ReturnsOf, len(args)-1), args...)
+	for _, b := range all {
+		at[b.order].Returns = append(at[b.order].Returns, b.Returned)
+	}
+	return err
 }

@@ -39,7 +39,8 @@ type Way struct {
 	Unlimited bool
 }
 
-// Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in
+// Reserve holds the items of h (no product twice, sorted by product) for the given time, see [ledger.HoldFor], all or
+// nothing. It fills in
 // the runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
 func (t ReservationTx) Reserve(
 	h ledger.Reservation, hold time.Duration, way Way,
@@ -55,8 +56,13 @@ func (t ReservationTx) Reserve(
 			return h, nil, err
 		}
 	}
+	longest := slices.MinFunc(limits, func(a, b soldProduct) int { return cmp.Compare(a.longest, b.longest) })
+	micros, ok := ledger.HoldFor(hold, longest.longest)
+	if !ok {
+		return h, nil, tooLong(longest.id, hold, longest.longest)
+	}
 	now := limits[0].now
-	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
+	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+micros
 	h.Late = ledger.LateRehold
 	for i, item := range h.Items {
 		if limits[i].late != ledger.LateRehold { // all or nothing: one line that is refunded late refunds the cart
@@ -81,6 +87,12 @@ func (t ReservationTx) Reserve(
 		left = nil
 	}
 	return h, left, nil
+}
+
+// tooLong refuses a hold or an extension, in milliseconds.
+func tooLong(product int64, hold time.Duration, longest int64) error {
+	return &ledger.ShortError{Err: store.ErrTooLong, ProductID: product, Requested: hold.Milliseconds(),
+		Available: longest / 1000}
 }
 
 // TakeBy takes units for an order of a buyer in a mode's way, without a hold. It returns how many are left, nil = not
@@ -200,9 +212,10 @@ func (t ReservationTx) freeUnits(item ledger.ReservationItem, from int64) (ids [
 	return allRows(t.ctx, t.conn, column[int64], t.q.UnitsTake, item.ProductID, item.Run, from, item.Quantity)
 }
 
-// GiveUnits frees the units of reservations, at COMMIT.
+// GiveUnits frees as many units of reservations as item has, at COMMIT.
 func (t ReservationTx) GiveUnits(item ledger.ReservationItem, reservations ...string) {
-	t.later(list(t.q.UnitsGive, len(reservations)), append([]any{item.ProductID, item.Run}, anys(reservations)...)...)
+	args := slices.Concat([]any{item.ProductID, item.Run}, anys(reservations), []any{item.Quantity})
+	t.later(list(t.q.UnitsGive, len(reservations)), args...)
 }
 
 func (t ReservationTx) insertReservation(h ledger.Reservation) {

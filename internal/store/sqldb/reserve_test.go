@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/store"
 	"lastitem/internal/store/sqldb"
 	"lastitem/stack/wire"
 	"lastitem/stack/wire/codec"
@@ -57,6 +60,10 @@ func (l life) Sell(ctx context.Context, o ledger.Order) (left *int64, err error)
 		return err
 	})
 	return left, err
+}
+
+func (l life) Adjust(ctx context.Context, product int64, a ledger.Adjustment) (ledger.Adjustment, bool, error) {
+	return l.s.Adjust(ctx, product, a, false)
 }
 
 func (l life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
@@ -107,6 +114,48 @@ func TestLatePaymentsForCarts(t *testing.T) {
 				t.Errorf("a late payment for lines with %v: refund %t, %v, want %t", rules, e.Refund, err, refund)
 			}
 		}
+	})
+}
+
+// A line of a cart can be cancelled, or units of it, and the books of each product tell of their own.
+func TestPartsOfACart(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *sqldb.Store) {
+		p, l := inSQL(t, s, ledger.Rules{})
+		other := reservationtest.New(t, p.Seam, 2)
+		other.Begin(ledger.Rules{})
+		made, _, _, err := l.Reserve(t.Context(), ledger.Reservation{ID: p.ID(""), Mode: "m", Items: []ledger.ReservationItem{
+			{ProductID: 1, Quantity: 3}, {ProductID: 2, Quantity: 2}}}, time.Minute)
+		testkit.Must(t, err)
+		for _, c := range []struct {
+			part ledger.Part
+			want string
+		}{
+			{ledger.Part{Quantity: 1, Key: []byte("k")}, "store: no such line"},
+			{ledger.Part{ProductID: 3}, "store: no such line"},
+			{ledger.Part{ProductID: 1, Quantity: 1, Key: []byte("k")}, "held [2 2] false"},
+			{ledger.Part{ProductID: 1, Quantity: 1, Key: []byte("k")}, "held [2 2] true"},
+			{ledger.Part{ProductID: 2, Quantity: 1, Key: []byte("k")}, idempotency.ErrKeyReused.Error()},
+			{ledger.Part{ProductID: 2}, "held [2 0] false"},
+			{ledger.Part{ProductID: 2}, "held [2 0] false"},
+			{ledger.Part{ProductID: 2, Quantity: 1, Key: []byte("l")}, "store: more units than are left: product 2 has 0"},
+		} {
+			e, err := l.Cancel(t.Context(), made.ID, "r", c.part)
+			got := fmt.Sprint(err)
+			if err == nil {
+				got = fmt.Sprint(e.Reservation.State, " ", []int64{e.Reservation.Items[0].Quantity,
+					e.Reservation.Items[1].Quantity}, " ", e.Replay)
+			}
+			testkit.Is(t, got, c.want, "Cancel(%+v)", c.part)
+			p.Sound("product 1")
+			other.Sound("product 2")
+		}
+		order := strings.TrimPrefix(made.ID, "sql-1-")
+		e, err := l.Confirm(t.Context(), made.ID, "r", order, []byte("p"))
+		testkit.Must(t, err)
+		testkit.Is(t, e.OrderID, order, "Confirm")
+		testkit.Is(t, [2]int64{p.Sound("1").Stock, other.Sound("2").Stock}, [2]int64{3, 5}, "stocks")
+		_, _, err = l.Return(t.Context(), 2, order, true, ledger.Part{})
+		testkit.Is(t, err, store.ErrNoOrder, "Return of the line that was cancelled")
 	})
 }
 

@@ -100,3 +100,7 @@ func allRows[T any](ctx context.Context, at querier, scan func(*sql.Rows, *T) er
 
 // column scans rows of one column.
 func column[T any](rows *sql.Rows, v *T) error { return rows.Scan(v) }
+
+func scanAdjustment(rows *sql.Rows, a *ledger.Adjustment) error {
+	return rows.Scan(&a.Delta, &a.Reason, &a.Key, &a.Initial, &a.Stock, &a.AtMicros)
+}

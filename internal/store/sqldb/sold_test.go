@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"lastitem/contract/ledger"
+	"lastitem/internal/store"
 	"lastitem/internal/store/sqldb"
+	"lastitem/testkit"
 	"lastitem/testkit/storetest"
 )
 
@@ -22,7 +24,10 @@ func TestSQLActsOnProducts(t *testing.T) {
 				return inTx(t, s, func(tx *sqldb.Tx) error { return tx.InsertOrder(o) })
 			},
 			Acts: map[ledger.Act]func(int64) error{ledger.Return: func(product int64) error {
-				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true)
+				_, _, err := r.Return(t.Context(), product, fmt.Sprint("o", product), true, ledger.Part{})
+				return err
+			}, ledger.Adjust: func(product int64) error {
+				_, _, err := s.Adjust(t.Context(), product, ledger.Adjustment{Delta: 3, Key: []byte("k")}, false)
 				return err
 			}},
 		}
@@ -35,6 +40,9 @@ func TestSQLActsOnProducts(t *testing.T) {
 			delete(c.Acts, ledger.ReserveUnits)
 		}
 		c.Every(t)
+		const held = 99 // an adjustment leaves open what a hold decides
+		testkit.Must(t, errors.Join(c.Reset(held, ledger.Rules{}), c.Acts[ledger.Adjust](held), c.Acts[ledger.Reserve](held)))
+		testkit.IsError(t, c.Acts[ledger.ReserveComputed](held), store.ErrReservationUnsupported, "counted after a hold")
 	})
 }
 

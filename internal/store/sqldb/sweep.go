@@ -174,7 +174,7 @@ func (w *sweep) read(tx ReservationTx, due []Due) (holds []*lockedReservation, e
 			holds = append(holds, &h)
 		}
 		last := holds[len(holds)-1]
-		last.Items, last.gone = append(last.Items, i), last.gone || run != i.Run
+		last.Items, last.gone = append(last.Items, i), last.gone || i.Quantity > 0 && run != i.Run
 		return err
 	})
 	return holds, err

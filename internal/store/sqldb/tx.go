@@ -51,18 +51,19 @@ func (t *Tx) Set(product, stock int64) error {
 
 // soldProduct says how a product is sold.
 type soldProduct struct {
-	run, stock int64
-	sold       ledger.Sold
-	perBuyer   sql.NullInt64
-	late       string
-	now        int64 // the time of the read
+	id, run, stock int64
+	longest        int64 // hold, in microseconds
+	sold           ledger.Sold
+	perBuyer       sql.NullInt64
+	late           string
+	now            int64 // the time of the read
 }
 
 // sold reads how a product is sold, by a plain read.
 func (t *Tx) sold(id int64) (p soldProduct, err error) {
 	var segments int
 	row := t.conn.QueryRowContext(t.ctx, t.q.HoldProduct, id)
-	err = row.Scan(&p.run, &segments, &p.stock, &p.perBuyer, &p.late, &p.sold, &p.now)
+	err = row.Scan(&p.id, &p.run, &segments, &p.stock, &p.perBuyer, &p.late, &p.sold, &p.longest, &p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: id}
 	}

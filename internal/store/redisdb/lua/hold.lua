@@ -62,15 +62,17 @@ end
 
 local function overdue(h) return h.state == 'held' and now >= tonumber(h.expires_us) end
 
--- Changes the state of a reservation of this run, and notes that for the judge; the replica is escaped as in JSON. One with an order stays as
+-- Changes the state of a reservation of this run, and notes that for the judge, with what else there is to note; the replica is escaped as
+-- in JSON. One with an order stays as
 -- long as that, another that is closed for an hour, or for long if a payment or a key may ask for it again.
-local function move(id, h, to, replica)
+local function move(id, h, to, replica, more)
   local was = h.state
-  h.events = table.concat({h.events .. was, to, h.expires_us, whole(now), replica .. '\\n'}, ' ')
+  h.events = table.concat({h.events .. was, to, h.expires_us, whole(now), replica .. '\\t' .. (more or '') .. '\\n'}, ' ')
   h.state, h.changed_us, h.old = to, whole(now), nil
   render(h)
   call('HSET', KEYS[4], id, text)
   call('HINCRBY', KEYS[3], 'changes', 1)
+  if was ~= to and (was == 'held' or to == 'held') then call('HINCRBY', KEYS[3], 'held', (to == 'held' and '' or '-') .. h.quantity) end
   if to == 'confirmed' then
     if was ~= 'held' then call('ZREM', KEYS[11], id) end
   elseif to ~= 'held' then

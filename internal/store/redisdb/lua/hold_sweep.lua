@@ -10,6 +10,8 @@ for _, id in ipairs(due) do
   local ok, h = pcall(find, id)
   if not ok or not h then
     reply[#reply + 1] = id
+    local units = (call('HGET', KEYS[4], id) or ''):match('"quantity":"(%d+)"')
+    if units then call('HINCRBY', KEYS[3], 'held', '-' .. units) end -- nobody holds them
   elseif overdue(h) then
     move(id, h, 'expired', ARGV[2])
     give(id, h)

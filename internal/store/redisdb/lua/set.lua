@@ -1,7 +1,9 @@
 -- Sets keys even if memory is full: Redis checks memory only at a script's first write, and DEL passes the check. After the product's own
 -- count begins a new run: no order of the last one is left, and its reservations only until the next. Payments are of no run: they stay.
--- KEYS: those to set; then, after a product's own count, rules, holds, holds-old, and what else goes with the run.
--- ARGV: 1 how many keys to set, then their values; then the most units of a buyer (0 = no limit), and the end of a late payment.
+-- KEYS: those to set; then, after a product's initial count and its own, rules, holds, holds-old, and what else goes with the run: last the
+-- adjustments, which begin with the setting, and the same by key.
+-- ARGV: 1 how many keys to set, then their values; then the most units of a buyer (0 = no limit), the end of a late payment,
+-- the longest hold in microseconds, and how often it may be extended.
 local call, n = redis.call, tonumber(ARGV[1])
 for i = 1, n do
   call('DEL', KEYS[i])
@@ -19,4 +21,9 @@ end
 if run then call('HSET', rules, 'run', run) end
 if limit ~= '0' then call('HSET', rules, 'per_buyer', limit) end
 if late ~= 'refund' then call('HSET', rules, 'late', late) end
+if ARGV[n + 4] ~= '3600000000' then call('HSET', rules, 'longest', ARGV[n + 4]) end
+if ARGV[n + 5] ~= '1' then call('HSET', rules, 'extends', ARGV[n + 5]) end
+local time = call('TIME')
+call('RPUSH', KEYS[#KEYS - 1], string.format('{"delta":%s,"initial":%s,"stock":%s,"at_us":%.0f}', ARGV[n], ARGV[n], ARGV[n],
+  time[1] * 1000000 + time[2]))
 return n

@@ -11,6 +11,35 @@ JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
 JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
 WHERE o.product_id = ?
 
+-- name: adjust_lock
+-- Locks a product for an adjustment: whoever compares lease_seq notices it. ?1 = product id. No row = there is none.
+UPDATE product_stock SET lease_seq = lease_seq + 1 WHERE id = ?
+
+-- name: adjust
+-- Adds units to what there was at first and to what there is. ?1 = delta, ?2 = delta, ?3 = product id.
+UPDATE product_stock SET initial = initial + ?, stock = stock + ?, version = version + 1 WHERE id = ?
+
+-- name: adjusted_by
+-- What an adjustment under a key was. ?1 = product id, ?2 = run, ?3 = key.
+SELECT delta, reason, idempotency_key, initial, stock, at_us FROM adjustment WHERE product_id = ? AND run = ? AND idempotency_key = ?
+
+-- name: adjustment_insert
+-- Writes an adjustment down, or the setting of a run. ?1 = product id, ?2 = run, ?3 = key, NULL = the setting, ?4 = delta, ?5 = reason,
+-- ?6 = initial stock with it, ?7 = free units after it, ?8 = microseconds.
+INSERT INTO adjustment (product_id, run, idempotency_key, delta, reason, initial, stock, at_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: adjustments_of
+-- The newest adjustments of a run, the newest first. ?1 = product id, ?2 = run, ?3 = how many.
+SELECT delta, reason, idempotency_key, initial, stock, at_us FROM adjustment WHERE product_id = ? AND run = ? ORDER BY seq DESC LIMIT ?
+
+-- name: adjustments_sum
+-- How many adjustments a run has, and their sum. ?1 = product id, ?2 = run.
+SELECT COUNT(*), COALESCE(SUM(delta), 0) FROM adjustment WHERE product_id = ? AND run = ?
+
+-- name: delete_adjustments
+-- ?1 = product id.
+DELETE FROM adjustment WHERE product_id = ?
+
 -- name: delete_keys
 -- ?1 = product id.
 DELETE FROM idempotent_log WHERE product_id = ?
@@ -45,10 +74,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
 
 -- name: hold_way
--- Says how a product is sold from now on, unless it is sold in another way already. A product with a limit per buyer is for holds, until a
--- mode that counts finds its counter untouched and no reservation. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way. No row = it is.
+-- Says how a product is sold from now on, unless it is sold in another way already. One that has a limit per buyer, or was adjusted, is for
+-- holds, until a mode that counts finds its counter untouched and no reservation. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way.
+-- No row = it is.
 UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ?
-AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted'
+AND (way = '' OR way = 'holds' AND stock = initial AND ? = 'counted'
   AND NOT EXISTS (SELECT 1 FROM reservation_item i WHERE i.product_id = product_stock.id AND i.run = product_stock.run))
 
 -- name: hold_late
@@ -64,8 +94,8 @@ UPDATE reservation SET state = ?, changed_us = ? WHERE id = ?
 SELECT p.initial
   - (SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r ON r.id = i.reservation_id
      WHERE i.product_id = p.id AND i.run = p.run AND r.state = 'held')
-  - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND o.restocked = 0
-     AND COALESCE(o.run, 0) IN (0, p.run))
+  - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND COALESCE(o.run, 0) IN (0, p.run))
+  + (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = p.id AND b.restocked = 1)
 FROM product_stock p WHERE p.id = ? AND p.run = ?
 
 -- name: units_free
@@ -76,6 +106,14 @@ SELECT COUNT(*) FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS
 -- Makes units; a row of values per unit. ?1 = product, ?2 = run, ?3 = number.
 INSERT INTO unit (product_id, run, unit_id) VALUES (?, ?, ?)
 
+-- name: units_delete
+-- Deletes free units that the transaction has locked. ?1 = product, ?2 = run, ?... = units.
+DELETE FROM unit WHERE product_id = ? AND run = ? AND unit_id IN (?)
+
+-- name: units_last
+-- The highest number of a unit. ?1 = product, ?2 = run.
+SELECT COALESCE(MAX(unit_id), 0) FROM unit WHERE product_id = ? AND run = ?
+
 -- name: units_old
 -- Deletes the units of earlier runs of a product. ?1 = product, ?2 = run.
 DELETE FROM unit WHERE product_id = ? AND run <> ?
@@ -84,17 +122,28 @@ DELETE FROM unit WHERE product_id = ? AND run <> ?
 -- Gives locked units to a reservation. ?1 = reservation, ?2 = product, ?3 = run, ?... = units.
 UPDATE unit SET reservation_id = ? WHERE product_id = ? AND run = ? AND unit_id IN (?)
 
--- name: units_give
--- Frees the units of ended reservations. ?1 = product, ?2 = run, ?... = reservations.
-UPDATE unit SET reservation_id = NULL WHERE product_id = ? AND run = ? AND reservation_id IN (?)
+-- name: return_insert
+-- Notes what comes back of an order that the transaction has locked. ?1 = order, ?2 = product, ?3 = digest of the key, '' = all that is
+-- left, ?4 = quantity, ?5 = restocked, ?6 = now.
+INSERT INTO order_return (order_id, product_id, request, quantity, restocked, at_us) VALUES (?, ?, ?, ?, ?, ?)
 
--- name: units_write_off
--- ?1 = product, ?2 = reservation.
-UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ?
+-- name: returns_of_order
+-- What has come back of an order. ?1 = order, ?2 = product.
+SELECT order_id, request, quantity, restocked FROM order_return WHERE order_id = ? AND product_id = ?
 
--- name: order_return
--- Returns an order, once. ?1 = now, ?2 = restocked, ?3 = order, ?4 = product. No row = it is returned already.
-UPDATE orders SET returned_us = ?, restocked = ? WHERE id = ? AND product_id = ? AND returned_us IS NULL
+-- name: returns_of
+-- What has come back of some orders. ?1 = product, ?... = orders.
+SELECT order_id, request, quantity, restocked FROM order_return WHERE product_id = ? AND order_id IN (?) ORDER BY at_us, request
+
+-- name: delete_returns
+-- ?1 = product id.
+DELETE FROM order_return WHERE product_id = ?
+
+-- name: hold_part
+-- Gives units of a line back, while the reservation is held until the deadline that was read. ?1 = quantity, ?2 = reservation, ?3 = product,
+-- ?4 = quantity, ?5 = deadline. No row = somebody else was first.
+UPDATE reservation_item SET quantity = quantity - ? WHERE reservation_id = ? AND product_id = ? AND quantity >= ?
+  AND EXISTS (SELECT 1 FROM reservation r WHERE r.id = reservation_item.reservation_id AND r.state = 'held' AND r.expires_us = ?)
 
 -- name: holds_of
 -- The units of a product that are held in a snapshot, those of them that are overdue, and whether there were reservations. It reads the
@@ -106,7 +155,7 @@ JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = 
 
 -- name: hold_rules
 -- What a judge asks of a product with reservations. ?1 = product.
-SELECT run, COALESCE(per_buyer, 0) FROM product_stock WHERE id = ?
+SELECT run, COALESCE(per_buyer, 0), extends FROM product_stock WHERE id = ?
 
 -- name: buyers_of
 -- The buyers' units of a product. ?1 = product, ?2 = run.
@@ -120,13 +169,13 @@ FROM reservation_item i JOIN reservation r ON r.id = i.reservation_id
 WHERE i.product_id = ? AND i.run = ? AND i.reservation_id > ? ORDER BY i.reservation_id LIMIT ?
 
 -- name: hold_events_of
--- The changes of some reservations, in their order. ?... = reservations.
-SELECT reservation_id, was, now, deadline_us, by_replica, at_us, COALESCE(committed_us, 0) FROM reservation_event
-WHERE reservation_id IN (?) ORDER BY seq
+-- The changes of some reservations that are about a product, in their order. ?... = reservations, then product.
+SELECT reservation_id, was, now, deadline_us, by_replica, at_us, COALESCE(committed_us, 0), COALESCE(request, ''), quantity FROM reservation_event
+WHERE reservation_id IN (?) AND (product_id IS NULL OR product_id = ?) ORDER BY seq
 
 -- name: hold_orders_of
 -- The orders of some reservations. ?1 = product, ?... = reservations.
-SELECT reservation_id, id, idempotency_key, COALESCE(buyer, ''), quantity, returned_us IS NOT NULL, restocked FROM orders
+SELECT reservation_id, id, idempotency_key, COALESCE(buyer, ''), quantity FROM orders
 WHERE product_id = ? AND reservation_id IN (?) ORDER BY created_us, id
 
 -- name: hold_payments_of
@@ -150,9 +199,14 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: hold_extend
--- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
-UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
-  AND expires_us = ?
+-- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline, ?6 = when it was extended last, 0 = not yet.
+UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND expires_us = ?
+  AND COALESCE(extended_us, 0) = ?
+
+-- name: hold_changes
+-- The extensions of a reservation, and the parts that were given back (by quantity), each with the digest of its key. ?1 = reservation.
+SELECT COALESCE(request, ''), COALESCE(product_id, 0), quantity, deadline_us FROM reservation_event
+WHERE reservation_id = ? AND was = 'held' AND (now = 'held' OR quantity > 0)
 
 -- name: hold_order_insert
 -- ?1 id, ?2 product, ?3 quantity, ?4 mode, ?5 replica, ?6 payment, ?7 microseconds, ?8 run, ?9 buyer, ?10 reservation.
@@ -201,8 +255,10 @@ SELECT units FROM buyer_units WHERE product_id = ? AND run = ? AND buyer = ?
 
 -- name: buyer_bought
 -- The units that a buyer has by the orders of a product's run, and the limit, by a plain read. ?1 = buyer, ?2 = product.
-SELECT COALESCE(SUM(o.quantity), 0), COALESCE(p.per_buyer, 0) FROM product_stock p
-LEFT JOIN orders o ON o.product_id = p.id AND o.run = p.run AND o.buyer = ? AND o.returned_us IS NULL WHERE p.id = ? GROUP BY p.id, p.per_buyer
+SELECT COALESCE(SUM(o.quantity
+    - (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.order_id = o.id AND b.product_id = o.product_id)), 0),
+  COALESCE(p.per_buyer, 0)
+FROM product_stock p LEFT JOIN orders o ON o.product_id = p.id AND o.run = p.run AND o.buyer = ? WHERE p.id = ? GROUP BY p.id, p.per_buyer
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
@@ -324,14 +380,14 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND lease_seq = ? AND stock >= ?
 
 -- name: holds_ended
--- Reservations in a state that ended long ago, after the last one that was looked at: those that no payment came for and that no late
--- payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds, ?3 = deadline of the last,
--- ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
-SELECT r.id, r.expires_us FROM reservation r
-WHERE r.state = ? AND r.expires_us < ? AND (r.expires_us > ? OR r.expires_us = ? AND r.id > ?)
-  AND (r.expires_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
+-- Reservations in a state that ended long ago, whatever their deadline is, after the last one that was looked at: those that no payment
+-- came for and that no late payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds,
+-- ?3 = end of the last, ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
+SELECT r.id, r.changed_us FROM reservation r
+WHERE r.state = ? AND r.changed_us < ? AND (r.changed_us > ? OR r.changed_us = ? AND r.id > ?)
+  AND (r.changed_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
     AND NOT EXISTS (SELECT 1 FROM payment p WHERE p.reservation_id = r.id))
-  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.expires_us, r.id LIMIT ?
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.changed_us, r.id LIMIT ?
 
 -- name: purge_items
 -- ?... = reservations.

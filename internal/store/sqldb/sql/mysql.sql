@@ -42,10 +42,10 @@ SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments, run FROM p
 -- name: reset
 -- Creates the product or resets it. lease_seq and version only ever rise. fence starts again, because another store counts the tokens: if
 -- that store has lost its counter, its tokens would be refused until they have caught up. ?1 = id, ?2 = initial, ?3 = stock, ?4 =
--- segments, ?5 = run, ?6 = units per buyer, ?7 = late, ?8 = way.
-INSERT INTO product_stock (id, initial, stock, segments, run, per_buyer, late, way) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+-- segments, ?5 = run, ?6 = units per buyer, ?7 = late, ?8 = way, ?9 = longest hold in milliseconds, ?10 = extensions.
+INSERT INTO product_stock (id, initial, stock, segments, run, per_buyer, late, way, max_hold_ms, extends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE initial = VALUES(initial), stock = VALUES(stock), segments = VALUES(segments), run = VALUES(run),
-  per_buyer = VALUES(per_buyer), late = VALUES(late), way = VALUES(way),
+  per_buyer = VALUES(per_buyer), late = VALUES(late), way = VALUES(way), max_hold_ms = VALUES(max_hold_ms), extends = VALUES(extends),
   lease_seq = lease_seq + 1, version = version + 1, fence = 0
 
 -- name: set_updated
@@ -68,10 +68,10 @@ WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolu
 
 -- name: totals
 -- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
--- first order, and the last order. ?1 = product id.
+-- first order, and the last order. ?1, ?2, ?3 = product id.
 SELECT COUNT(*), COALESCE(SUM(quantity), 0),
-  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
-  COALESCE(SUM(restocked * quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 0),
+  (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = ? AND b.restocked = 1), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
@@ -129,15 +129,29 @@ SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = 
 AND unit_id >= ?
 ORDER BY unit_id LIMIT ? FOR UPDATE SKIP LOCKED
 
+-- name: units_spare
+-- Locks free units that nobody else has locked, the last first. ?1 = product, ?2 = run, ?3 = how many.
+SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0
+ORDER BY unit_id DESC LIMIT ? FOR UPDATE SKIP LOCKED
+
+-- name: units_give
+-- Frees as many units of reservations or orders as are given back. ?1 = product, ?2 = run, ?... = their ids, then how many.
+UPDATE unit SET reservation_id = NULL WHERE product_id = ? AND run = ? AND reservation_id IN (?) AND written_off = 0 ORDER BY unit_id LIMIT ?
+
+-- name: units_write_off
+-- ?1 = product, ?2 = reservation or order, ?3 = how many.
+UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ? AND written_off = 0 ORDER BY unit_id LIMIT ?
+
 -- name: order_lock
 -- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
-SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
+SELECT quantity, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
 FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
 
 -- name: hold_items
--- The items of a reservation, each with the run that its product is in now, in the order of the locks, and the clock: read them after the
--- lock. ?1 = reservation.
-SELECT i.product_id, i.quantity, i.run, COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- The items of a reservation, each with the run that its product is in now and how it may be extended, in the order of the locks, and the
+-- clock: read them after the lock. ?1 = reservation.
+SELECT i.product_id, i.quantity, i.run, COALESCE(p.run, 0), COALESCE(p.max_hold_ms, 0) * 1000, COALESCE(p.extends, 1),
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
 
 -- name: hold_take
@@ -147,7 +161,8 @@ WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ? AND way NOT IN ('count
 
 -- name: hold_product
 -- What a hold needs to know of a product, by a plain read, and the clock. ?1 = product id.
-SELECT run, segments, stock, per_buyer, late, way, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM product_stock
+SELECT id, run, segments, stock, per_buyer, late, way, max_hold_ms * 1000,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM product_stock
 WHERE id = ?
 
 -- name: hold_event
@@ -156,6 +171,12 @@ WHERE id = ?
 -- valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
 VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)
+
+-- name: hold_change
+-- hold_event of a change by a request that has a key. ?1 to ?6 = those of hold_event, ?7 = digest of the request's key, ?8 =
+-- product of a part, ?9 = its quantity.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us, request, product_id, quantity)
+VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?, ?, ?, ?)
 
 -- name: holds_unchanged
 -- Which of the given reservations have not changed for long. Locks them, since a late payment may be under way. ?1 = microseconds, ?... = reservations.
