@@ -23,8 +23,8 @@ type adjusting func(ctx context.Context, a ledger.Adjustment, look bool) (done l
 
 // Adjust adds units to the stock of a product while it is sold, or takes free ones: in one store, or, at "", in each
 // that has the product. A *stock.SoldOutError, or stock.ErrAdjustUnsupported: nothing was changed. Each store is
-// changed at once; of several, all are asked first whether they can. If one fails after another was changed, the error is
-// stock.ErrUnknown: repeat it with the same key, under which a store that was changed answers the same again.
+// changed at once; of several, all are asked first whether they can. If one fails after another was changed, the error
+// is stock.ErrUnknown: repeat it with the same key, under which a store that was changed answers the same again.
 func (s *Shop) Adjust(ctx context.Context, product int64, at stock.Store, a ledger.Adjustment) (Adjusted, error) {
 	if len(a.Key) == 0 {
 		return Adjusted{}, stock.ErrKeyMissing
