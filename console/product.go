@@ -84,7 +84,7 @@ func (p *products) shelf(ctx context.Context, product, search string, token bool
 func (p *products) read(ctx context.Context, id int64, s *Shelf) (err error) {
 	path := fmt.Sprintf("/products/%d/%s?limit=1000", id, map[bool]string{true: "ledger", false: "orders"}[s.Acts])
 	s.More, err = pages(ctx, p, s.Acts, path, func(l api.Ledger) string {
-		orders, keys := append(s.Ledger.Orders, l.Orders...), append(s.Ledger.Keys, l.Keys...)
+		orders, keys := slices.Concat(s.Ledger.Orders, l.Orders), slices.Concat(s.Ledger.Keys, l.Keys)
 		if s.Ledger.ProductID == 0 {
 			s.Ledger = l
 		}
@@ -101,7 +101,7 @@ func (p *products) read(ctx context.Context, id int64, s *Shelf) (err error) {
 		var more bool
 		path = fmt.Sprintf("/products/%d/reservations?store=%s", id, store)
 		more, err = pages(ctx, p, true, path, func(r api.Reservations) string {
-			rows := append(all.Rows, r.Rows...)
+			rows := slices.Concat(all.Rows, r.Rows)
 			if all.ProductID == 0 {
 				all = r
 			}

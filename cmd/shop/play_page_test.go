@@ -81,8 +81,8 @@ func (d *idleDriver) Drive(ctx context.Context, _ console.Spec, _ func(console.S
 
 // restart ends the console, and starts another one that does not know the session of the last.
 func (p *idle) restart() {
-	o := console.Options{Token: "t0ken", URL: p.driver.url, Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}},
-		Files: web.Files(), Facts: p.facts}
+	o := console.Options{Token: "t0ken", URL: p.driver.url, Stack: []string{"none"},
+		Replicas: []console.Replica{{Name: "1"}, {Name: "2"}}, Files: web.Files(), Facts: p.facts}
 	if last := p.now.Swap(console.New(o, p.driver)); last != nil {
 		last.Close()
 	}
