@@ -135,6 +135,8 @@ type Report struct {
 	// nobody read the reservations.
 	Held       int64 `json:"held,omitempty"`
 	WrittenOff int64 `json:"written_off,omitempty"`
+	// Passed units left the count in Redis as tickets: their orders are in SQL, or will be.
+	Passed int64 `json:"passed,omitempty"`
 
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`

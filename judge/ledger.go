@@ -18,7 +18,7 @@ func (j *judge) count() {
 }
 
 // conserve checks that no unit appeared or vanished: initial = stock now + units held + units of the order rows,
-// without those that were put back. A lost update oversells while the stock is 0 or more, so the sign of the stock is
+// without those that were put back; in Redis also those of tickets, whose orders are in SQL. A lost update oversells while the stock is 0 or more, so the sign of the stock is
 // checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost
@@ -27,7 +27,8 @@ func (j *judge) count() {
 func (j *judge) conserve() {
 	r := &j.r
 	l := j.in.Ledger
-	gone := add(r.Sold, l.Held[j.in.Store]-l.Restocked[j.in.Store])
+	r.Passed = l.Passed[j.in.Store]
+	gone := add(add(r.Sold, r.Passed), l.Held[j.in.Store]-l.Restocked[j.in.Store])
 	r.Oversold = max(0, gone-r.Initial)
 	accounted := add(r.Final, gone)
 	r.LostUpdates = max(0, accounted-r.Initial)

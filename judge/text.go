@@ -73,6 +73,9 @@ func (r Report) Text(lang string) string {
 			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit is|units are] held, %d written off"), r.Held,
 				r.WrittenOff))
 		}
+		if r.Passed > 0 {
+			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit|units] went to SQL as tickets"), r.Passed))
+		}
 		line(text.Of("found"), "%s", say(lang, text.Of("oversold %d, lost updates %d, leaked %d, double orders %d, lost "+
 			"orders %d, unjustified refusals %d"), r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
 			r.BadRefusals))

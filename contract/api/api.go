@@ -78,6 +78,8 @@ type Mode struct {
 	Segments int `json:"segments"`
 	// Reserves says that the mode holds units: POST /reserve_stock/{mode}.
 	Reserves bool `json:"reserves,omitempty"`
+	// Tickets says that the mode answers 202 with a [Ticket], and that the order is written later.
+	Tickets bool `json:"tickets,omitempty"`
 	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it.
 	PerBuyer bool `json:"per_buyer,omitempty"`
 	// Adjusts says that the claims hold while the stock is adjusted.
@@ -197,6 +199,8 @@ type Product struct {
 	Stock     map[Store]int64 `json:"stock"`
 	LeaseSeq  uint64          `json:"lease_seq"`
 	Segments  []int64         `json:"segments,omitempty"`
+	// InFlight is how many tickets wait for their orders; absent = none of the product do.
+	InFlight int64 `json:"in_flight,omitempty"`
 }
 
 // Order is one order row.
@@ -264,6 +268,8 @@ type Ledger struct {
 	// Held units are those of reservations; Restocked ones were returned and put back, so their orders count no more.
 	Held      map[Store]int64 `json:"held,omitzero"`
 	Restocked map[Store]int64 `json:"restocked,omitzero"`
+	// Passed units left the count in Redis as tickets: their orders are in SQL, or will be.
+	Passed map[Store]int64 `json:"passed,omitzero"`
 	// Adjustments say how the initial stock came about, the oldest first; a store may not tell.
 	Adjustments map[Store][]Adjustment `json:"adjustments,omitzero"`
 	// Released says that units may have come back to the stock: there were reservations, or returned orders.

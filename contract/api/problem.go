@@ -29,6 +29,7 @@ const (
 	ReservationConfirmed Code = "reservation_confirmed"
 	UnknownReservation   Code = "unknown_reservation"
 	UnknownOrder         Code = "unknown_order"
+	UnknownTicket        Code = "unknown_ticket"
 	UnknownProduct       Code = "unknown_product"
 	UnknownMode          Code = "unknown_mode"
 	NotFound             Code = "not_found"
@@ -42,6 +43,7 @@ const (
 	KeyReused            Code = "idempotency_key_reused"
 	LimitReached         Code = "limit_reached"
 	InFlight             Code = "idempotency_in_flight"
+	QueueFull            Code = "queue_full"
 	RateLimited          Code = "rate_limited"
 	LockBusy             Code = "lock_busy"
 	LockLost             Code = "lock_lost"
@@ -82,6 +84,7 @@ var Codes = map[Code]Facts{
 	ReservationConfirmed: {http.StatusConflict, "Reservation confirmed", No},
 	UnknownReservation:   {http.StatusNotFound, "Unknown reservation", No},
 	UnknownOrder:         {http.StatusNotFound, "Unknown order", No},
+	UnknownTicket:        {http.StatusNotFound, "Unknown ticket", No},
 	UnknownProduct:       {http.StatusNotFound, "Unknown product", No},
 	UnknownMode:          {http.StatusNotFound, "Unknown mode", No},
 	NotFound:             {http.StatusNotFound, "Not found", No},
@@ -95,6 +98,7 @@ var Codes = map[Code]Facts{
 	KeyReused:            {http.StatusUnprocessableEntity, "Idempotency-Key reused with another payload", No},
 	LimitReached:         {http.StatusConflict, "Limit per buyer reached", NoForNow},
 	InFlight:             {http.StatusConflict, "First request with this key still in flight", NoForNow},
+	QueueFull:            {http.StatusServiceUnavailable, "Too many tickets in flight", NoForNow},
 	RateLimited:          {http.StatusTooManyRequests, "Rate limited", NoForNow},
 	LockBusy:             {http.StatusServiceUnavailable, "Lock busy", NoForNow},
 	LockLost:             {http.StatusServiceUnavailable, "Lock lost before the first write", NoForNow},

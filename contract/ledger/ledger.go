@@ -51,6 +51,8 @@ type Facts struct {
 	Totals Totals
 	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
 	Held, WrittenOff, Restocked int64
+	// Passed units left the count as tickets: their orders are in SQL, or will be; Redis only.
+	Passed int64
 	// Released says that units may have come back: there were reservations, or returned orders.
 	Released bool
 	LeaseSeq uint64 // SQL only

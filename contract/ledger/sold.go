@@ -76,6 +76,8 @@ type Rules struct {
 	// often a reservation may be extended; 0 = once.
 	MaxHold time.Duration
 	Extends int
+	// Book names the run that has begun in SQL, where the orders of tickets are written; "" = there is no SQL.
+	Book string
 }
 
 // The limits of a hold, and of how often it may be extended.

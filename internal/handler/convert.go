@@ -23,13 +23,16 @@ func modeOf(s shop.Status, usual string) api.Mode {
 		out.Why = s.Err.Error()
 	case s.Unlocked != nil:
 		out.Why = "it deducts without its lock, which only saves work: " + s.Unlocked.Error()
+	case s.Late != nil:
+		out.Why = "its tickets wait for SQL: " + s.Late.Error()
 	}
 	return out
 }
 
 // product writes a product as the API shows it: the stock in each store that has it.
 func product(id int64, p shop.Product) api.Product {
-	out := api.Product{ProductID: id, Stock: map[api.Store]int64{}, LeaseSeq: p.LeaseSeq, Segments: p.Segments}
+	out := api.Product{ProductID: id, Stock: map[api.Store]int64{}, LeaseSeq: p.LeaseSeq, Segments: p.Segments,
+		InFlight: p.InFlight}
 	for store, units := range p.Stock {
 		out.Stock[api.Store(store)] = units
 	}

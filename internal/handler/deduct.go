@@ -10,9 +10,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/contract/api"
+	"lastitem/contract/ledger"
 	"lastitem/internal/handler/events"
 	"lastitem/internal/handler/input"
 	"lastitem/internal/idempotency"
+	"lastitem/internal/shop/tickets"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -79,6 +81,7 @@ func (h *Handler) deducted(c *gin.Context, t *template, receipt stock.Receipt, e
 		return outcome{mode: t.mode, code: h.fail(c, err)}
 	}
 	a := t.answer(receipt, nil)
+	locate(c, a)
 	write(c, a.Status, typeJSON, a.Body)
 	return outcome{mode: t.mode}
 }
@@ -98,8 +101,35 @@ func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error
 		h.report(c, out.code, err)
 	}
 	retryAfter(c, r.Stored.Status, out.code == api.InFlight)
+	locate(c, *r.Stored)
 	write(c, r.Stored.Status, contentType, r.Stored.Body)
 	return out
+}
+
+// locate says where to ask for what became of a ticket.
+func locate(c *gin.Context, a idempotency.Answer) {
+	var t api.Ticket
+	if a.Status == http.StatusAccepted && json.Unmarshal(a.Body, &t) == nil {
+		c.Writer.Header().Set("Location", "/tickets/"+t.TicketID)
+	}
+}
+
+// ticket serves GET /tickets/{id}.
+func (h *Handler) ticket(c *gin.Context) outcome {
+	wait := input.Wait{}
+	if err := input.ReadQuery(c.Request, input.WaitFields, &wait); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	id := c.Param("id")
+	end, err := h.Shop.Ticket(c.Request.Context(), id, time.Duration(wait.WaitMS)*time.Millisecond)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	if end.State == ledger.TicketQueued {
+		c.Writer.Header()["Retry-After"] = retrySoon
+	}
+	return h.send(c, api.Ticket{TicketID: id, State: string(end.State), ProductID: end.ProductID, OrderID: end.OrderID,
+		Reason: end.Reason})
 }
 
 // storedCode reads the code out of a stored problem, for the metrics only. An unknown code counts as internal: texts
@@ -127,6 +157,13 @@ type template struct {
 func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
 	if err != nil {
 		return t.problem(err)
+	}
+	if r.Queued {
+		one := t.items[0]
+		return idempotency.Answer{Status: http.StatusAccepted, Body: encoded(api.Ticket{
+			TicketID: tickets.ID(one.ProductID, r.OrderID), State: api.TicketQueued, Mode: t.mode, ProductID: one.ProductID,
+			Quantity: one.Quantity, Remaining: r.Remaining,
+		})}
 	}
 	d := api.Deduction{Mode: t.mode, Remaining: r.Remaining, OrderID: r.OrderID, Fence: r.Fence}
 	if t.cart {

@@ -75,6 +75,10 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 	return f.deduct(ctx, mode, req)
 }
 
+func (f *fakeShop) Ticket(context.Context, string, time.Duration) (ledger.TicketEnd, error) {
+	return ledger.TicketEnd{}, stock.ErrNoTicket
+}
+
 func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }
 
 func (f *fakeShop) SetStock(_ context.Context, id, units int64, r ledger.Rules) error {

@@ -8,6 +8,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/handler/events"
 	"lastitem/internal/handler/input"
+	"lastitem/internal/shop/tickets"
 	"lastitem/internal/stock"
 )
 
@@ -55,6 +56,7 @@ var problems = []struct {
 	{err: stock.ErrNoOrder, code: api.UnknownOrder},
 	{err: stock.ErrPaymentReused, code: api.KeyReused, detail: "this payment was for another reservation, and its " +
 		"answer there stands"},
+	{err: stock.ErrNoTicket, code: api.UnknownTicket},
 	{err: stock.ErrUnknownProduct, code: api.UnknownProduct},
 	{err: stock.ErrUnknownMode, code: api.UnknownMode},
 	{err: stock.ErrInvalid, code: api.InvalidRequest},
@@ -79,6 +81,8 @@ var problems = []struct {
 	{err: events.ErrTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: errTooManyAnswers, code: api.RateLimited, detail: "too many clients read large answers at once, and slowly"},
+	{err: tickets.ErrCrowded, code: api.RateLimited, detail: "too many readers wait for tickets; ask again without wait_ms"},
+	{err: stock.ErrQueueFull, code: api.QueueFull},
 	{err: stock.ErrLimit, code: api.LimitReached},
 	{err: stock.ErrInFlight, code: api.InFlight},
 	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},

@@ -34,6 +34,7 @@ type Modes interface {
 	Modes() []shop.Status
 	Mode(name string) (shop.Status, error)
 	Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error)
+	Ticket(ctx context.Context, id string, wait time.Duration) (ledger.TicketEnd, error)
 }
 
 // Products is the stock-keeping side of a shop.

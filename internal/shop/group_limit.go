@@ -44,7 +44,7 @@ func takeLimited(tx *sqldb.Tx, product int64, batch []*stock.Ticket) (*sqldb.Lim
 		return nil, err
 	}
 	left, sold := l.Stock, map[string]int64{}
-	for _, t := range batch {
+	for _, t := range ofRun(batch, l.Run, 0) {
 		o := &t.Order
 		if o.Buyer != "" && l.Units[o.Buyer]+sold[o.Buyer]+o.Quantity > l.PerBuyer {
 			t.Receipt, o.Remaining = stock.Receipt{}, nil

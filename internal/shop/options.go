@@ -24,8 +24,22 @@ type Options struct {
 	// for how long an ended reservation that a payment came for is kept; 0 = forever.
 	Sweep            time.Duration
 	KeepReservations time.Duration
+	// Tickets says how this process handles tickets.
+	Tickets TicketOptions
 	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
 	Gauge func(name, help string, labels map[string]string, read func() float64)
 	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
 	Repeated func(mode string)
+}
+
+// TicketOptions say how a process handles tickets.
+type TicketOptions struct {
+	Off bool // it consumes none
+	// Claim is after how long a ticket is taken over from another consumer; 0 = 15 s. It must be longer than Settle.
+	Claim time.Duration
+	// Most is how many tickets of a product may be in flight, 0 = 50,000, and Waiters how many readers may wait for an
+	// end, 0 = 10,000.
+	Most, Waiters int
+	// Ended is told how many tickets have ended in a state; nil = nobody is.
+	Ended func(state string, n int64)
 }

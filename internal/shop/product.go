@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"lastitem/contract/ledger"
@@ -17,6 +18,7 @@ type Product struct {
 	Stock    map[stock.Store]int64
 	LeaseSeq uint64
 	Segments []int64
+	InFlight int64 // tickets
 }
 
 // Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in
@@ -86,6 +88,13 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, rules ledger.
 		done("sql", err)
 	}
 	if r := s.backends.Redis; r != nil {
+		if set > 0 {
+			run, err := s.backends.SQL.Run(ctx, product)
+			if err != nil {
+				return fmt.Errorf("%w: sql: the run: %w", stock.ErrUnknown, err)
+			}
+			rules.Book = strconv.FormatInt(run, 10)
+		}
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }
 		done("redis", refusal(r.Reset(ctx, product, units, rules, locks)))
 	}
@@ -125,6 +134,11 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 		p.Stock[name] = f.Stock
 	}
 	p.LeaseSeq, p.Segments = l.Facts[stock.SQL].LeaseSeq, l.Facts[stock.Redis].Segments
+	if s.line != nil && l.Facts[stock.Redis].Sold != ledger.Undecided {
+		if p.InFlight, err = s.line.InFlight(ctx, id); err != nil {
+			return p, errors.Join(l.Down(), err)
+		}
+	}
 	return p, l.Down()
 }
 

@@ -20,6 +20,7 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/shop/kafka"
+	"lastitem/internal/shop/tickets"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
@@ -37,6 +38,7 @@ type Shop struct {
 	closers  []func(context.Context) error
 	releases step.Throttle // of the log
 	requests requests
+	line     *tickets.Line // nil = there is no Redis, or no SQL
 	*reservations
 }
 
@@ -54,8 +56,9 @@ type Status struct {
 	Mode stock.Mode
 	Err  error
 	Down bool // everything that the mode needs is configured, and Err may pass
-	// Unlocked is why the mode deducts without its lock, which only saves work; nil if it does not.
-	Unlocked error
+	// Unlocked is why the mode deducts without its lock, which only saves work, and Late why the orders of its tickets are
+	// written later than usual; nil if it does not, and if they are not.
+	Unlocked, Late error
 }
 
 // New builds every mode whose backends are configured; the others stay listed with the reason.
@@ -67,6 +70,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		requests: requests{work: cmp.Or(o.Work, defaultWork), settle: o.Settle}}
 	s.outage = s.newOutage()
 	s.reservations = newReservations(b, o, &s.requests, modes)
+	s.openTickets()
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {
@@ -89,6 +93,9 @@ func (s *Shop) build(e *entry) {
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   s.locks(m.Name),
 		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, SoldOut: s.refusals.has, Steps: o.Steps,
+	}
+	if m.Tickets {
+		deps.Tickets = s.line
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
 		log := kafka.Open(kafka.Options{
@@ -150,7 +157,11 @@ func (s *Shop) status(e *entry) Status {
 	}
 	if s.backends.Check != nil {
 		for _, b := range e.required {
-			if err := s.backends.Check(b); err != nil {
+			err := s.backends.Check(b)
+			if err != nil && e.mode.Tickets && b == stock.NeedSQL {
+				return Status{Mode: e.mode, Late: err}
+			}
+			if err != nil {
 				return Status{Mode: e.mode, Err: fmt.Errorf("%s: %w", b, err), Down: true}
 			}
 		}
@@ -206,8 +217,12 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 			products = append(products, item.ProductID)
 		}
 	}
-	err := s.backends.down(products, e.required...)
-	if err == nil && req.Store != "" {
+	needs := e.required
+	if e.mode.Tickets { // it is won in Redis; the order waits for SQL
+		needs = []stock.Backend{stock.NeedRedis}
+	}
+	err := s.backends.down(products, needs...)
+	if err == nil && req.Store != "" && !e.mode.Tickets {
 		err = s.backends.down(products, req.Store.Backend())
 	}
 	if err != nil {

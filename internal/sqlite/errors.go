@@ -14,6 +14,7 @@ const (
 	locked     = 6
 	full       = 13
 	cannotOpen = 14
+	constraint = 19
 	notNull    = 19 + 5<<8
 	primaryKey = 19 + 6<<8
 )
@@ -41,6 +42,9 @@ func NoTable(err error) bool { return code(err) == sqlError }
 
 // Duplicate says that a row has the primary key of another.
 func Duplicate(err error) bool { return code(err) == primaryKey }
+
+// Constraint says that a row breaks a constraint of its table, or that a trigger refuses it.
+func Constraint(err error) bool { return code(err)&0xff == constraint }
 
 // Null says that a row would have NULL where its table has none.
 func Null(err error) bool { return code(err) == notNull }

@@ -38,6 +38,7 @@ type Deps struct {
 	// a mode's way, never its answer.
 	SoldOut func(product int64) bool
 	Log     Log          // sends a deduction to the replica that consumes its product
+	Tickets Tickets      // wins in Redis what is written in SQL later
 	Steps   *step.Stream // is told every step
 }
 
@@ -101,6 +102,12 @@ type Log interface {
 	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was
 	// sent, and no answer came. If the client hangs up after that, the request is still executed.
 	Ask(ctx context.Context, r LogRequest) (Receipt, error)
+}
+
+// Tickets wins units in Redis, for an order that a consumer writes in SQL later.
+type Tickets interface {
+	// Win is [redisdb.Tickets.Win].
+	Win(ctx context.Context, s redisdb.Sale) (redisdb.Sold, error)
 }
 
 // LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without

@@ -25,6 +25,7 @@ var (
 	// of reservations; see package store
 	ErrNoReservation          = store.ErrNoReservation
 	ErrNoOrder                = store.ErrNoOrder
+	ErrNoTicket               = store.ErrNoTicket
 	ErrPaymentReused          = store.ErrPaymentReused
 	ErrReservationUnsupported = store.ErrReservationUnsupported
 	// the same for a return: its units would be overwritten, or there is no counter for them
@@ -36,6 +37,7 @@ var (
 	// No, for now: nothing happened, and trying again may succeed.
 	// the request ended at its deadline; joined with ErrUnknown, it may have happened
 	ErrLimit           = store.ErrLimit
+	ErrQueueFull       = store.ErrQueueFull
 	ErrTooLate         = errors.New("stock: no answer in time")
 	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy

@@ -80,6 +80,8 @@ func (r Request) Check() error {
 // Receipt says what was taken.
 type Receipt struct {
 	OrderID string
+	// Queued says that the order is still to be written: the client is given a ticket for it.
+	Queued bool
 	// Items are the units taken, each product once, sorted by product; nil = as requested.
 	Items []Item
 	// Remaining is the stock left; nil if it is not known, and for a cart.
@@ -174,6 +176,9 @@ type Mode struct {
 	Cart bool
 	// Queued says that a deduction waits in a queue, and not for a lock.
 	Queued bool
+	// Tickets says that a deduction is won in Redis and answered with a ticket; a consumer writes the order in SQL later.
+	// The mode itself reports Written only, and the consumer Ordered and Committed.
+	Tickets bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
 	// RefusedByRead says that a read of the count in SQL that shows too little is a refusal, whatever the mode would do

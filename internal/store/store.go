@@ -37,6 +37,10 @@ var (
 	// ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing
 	// was changed.
 	ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
+	// ErrQueueFull: too many tickets of the product are in flight. Nothing was changed.
+	ErrQueueFull = errors.New("store: too many tickets are in flight")
+	// ErrNoTicket: there is no such ticket in the product's present run.
+	ErrNoTicket = errors.New("store: no such ticket")
 	// ErrNoOrder says that the product has no such order in its present run.
 	ErrNoOrder = errors.New("store: no such order")
 )

@@ -65,6 +65,12 @@ var wanted = Fields[Deduction]{
 	{"wait_ms", between(0, MaxWaitMS, func(d *Deduction, n int64) { d.WaitMS = n })},
 }
 
+// Wait is the query of GET /tickets/{id}.
+type Wait struct{ WaitMS int64 }
+
+// WaitFields are its fields; nothing is waited for unless it is asked.
+var WaitFields = Fields[Wait]{{"wait_ms", between(0, MaxWaitMS, func(w *Wait, n int64) { w.WaitMS = n })}}
+
 // DeductionFields are the fields of a deduction. Package shop checks what depends on the mode, such as the store, a
 // lease time that is too short, and what the mode cannot do.
 var DeductionFields = slices.Concat(wanted[:3], Fields[Deduction]{

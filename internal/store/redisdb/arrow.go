@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -39,7 +38,7 @@ var (
 	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "run-payments", "hold-keys",
 		"returned", "closed", "holds-old"}
 	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys",
-		"returned", "closed", "adjusts", "adjust-keys"}
+		"returned", "closed", "tickets", "stream", "tries", "dropped", "adjusts", "adjust-keys"}
 )
 
 // The scripts of the arrows.
@@ -52,8 +51,7 @@ var adjustScript = script("hold", "adjust")
 // Reservations makes, changes and reads the reservations of a store. There is one for each store in a process.
 type Reservations struct {
 	s       *Store
-	holding sync.Map      // products whose reservations this process makes -> when it last said so
-	scanned atomic.Int64  // when the last search for products with reservations began, in microseconds
+	holding roll          // the products that may have reservations
 	closed  time.Duration // see NewReservations
 	pages   sync.Map      // by product: *orderPages
 	store.Ends
@@ -63,7 +61,7 @@ type Reservations struct {
 // a key, or if a late payment may still become an order; others are kept for one hour, and those with an order as long
 // as that. 0 = all are kept until the stock is set.
 func NewReservations(s *Store, closed time.Duration) *Reservations {
-	return &Reservations{s: s, closed: closed}
+	return &Reservations{s: s, closed: closed, holding: roll{s: s, set: "holding", family: "due"}}
 }
 
 // week is how long a key belongs to the product that it first came for.

@@ -28,7 +28,7 @@ func (r *Reservations) Reserve(ctx context.Context, h ledger.Reservation, hold t
 	if product, err := holdProductOf(h.ID); err != nil || product != item.ProductID {
 		return h, 0, false, fmt.Errorf("%w: %q is no id of product %d", store.ErrUnavailable, h.ID, item.ProductID)
 	}
-	if err := r.announce(ctx, item.ProductID); err != nil {
+	if err := r.holding.announce(ctx, item.ProductID); err != nil {
 		return h, 0, false, err
 	}
 	key := base64.StdEncoding.EncodeToString(h.Key)

@@ -67,7 +67,7 @@ func (r *Store) setCount(ctx context.Context, product, stock int64, rules ledger
 	set := func(keys []string, counts []any) error {
 		longest, extends := rules.Longest()
 		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund), longest,
-			extends)
+			extends, rules.Book)
 		for _, family := range runFamilies {
 			keys = append(keys, r.key(family, product))
 		}

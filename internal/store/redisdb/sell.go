@@ -17,8 +17,8 @@ import (
 )
 
 // sellForBuyer also keeps to the limits per buyer.
-var sellScript, sellForBuyer = redis.NewScript(source("answers") + "local buyer\n" + source("sell")),
-	redis.NewScript(source("answers") + "local buyer = table.remove(ARGV)\n" + source("sell"))
+var sellScript, sellForBuyer = redis.NewScript(source("answers") + "local buyer, ticket\n" + source("sell")),
+	redis.NewScript(source("answers") + "local buyer, ticket = table.remove(ARGV)\n" + source("sell"))
 
 // Sale is what [Store.Sell] does in one script.
 type Sale struct {
@@ -31,6 +31,8 @@ type Sale struct {
 	// Sold renders the answer of a sale, and Refused that of a refusal for the i-th order; called only with a Key.
 	Sold    func() idempotency.Template
 	Refused func(i int) idempotency.Template
+	// tickets is how many tickets may be in flight, if the units are for one; 0 = they are for an order.
+	tickets int
 }
 
 // Sold is the outcome of a [Sale].
@@ -55,7 +57,7 @@ const sellTries = 3
 // be in one slot of a cluster, else store.ErrCrossSlot.
 func (r *Store) Sell(ctx context.Context, s Sale) (Sold, error) {
 	t := selling{Sale: s, r: r, rendered: -1}
-	if len(s.Orders) == 1 && len(s.Key) > 0 && r.refusing.Load() && t.keeps(ctx) {
+	if len(s.Orders) == 1 && len(s.Key) > 0 && r.refusing.Load() && s.tickets == 0 && t.keeps(ctx) {
 		t.rendered = 0
 	}
 	if len(s.Key) > 0 {
@@ -98,11 +100,14 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		}
 	}
 	args, refused := t.args()
-	script := sellScript
-	if t.Buyer != "" {
+	script, keys := sellScript, t.keys(reach)
+	switch {
+	case t.tickets > 0:
+		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, t.Buyer)
+	case t.Buyer != "":
 		script, args = sellForBuyer, append(args, t.Buyer)
 	}
-	reply, err := t.r.eval(script, t.keys(reach), args)
+	reply, err := t.r.eval(script, keys, args)
 	if err = sellError(err); err != nil {
 		if again, err = t.failed(err, keyed, reach); !again && t.made && !errors.Is(err, store.ErrUnknown) {
 			t.unclaim()
@@ -114,7 +119,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		return t.claimedFor(ctx, owner)
 	}
 	out, err = t.outcome(reply, t.sold, refused)
-	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.keeps(ctx) {
+	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.tickets == 0 && t.keeps(ctx) {
 		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one
 		// becomes so
 		t.rendered = out.Short
@@ -269,6 +274,11 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 		return Sold{}, &ledger.ProductError{Err: store.ErrUnknownProduct, ProductID: s.Orders[i-1].ProductID}
 	case "segmented":
 		return Sold{}, &ledger.ProductError{Err: store.ErrSegmented, ProductID: s.Orders[i-1].ProductID}
+	case "other":
+		return Sold{}, &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: s.Orders[i-1].ProductID}
+	case "full":
+		return Sold{}, fmt.Errorf("%w: %d tickets of product %d are in flight", store.ErrQueueFull, count,
+			s.Orders[i-1].ProductID)
 	case "limit":
 		return Sold{}, &ledger.ShortError{Err: store.ErrLimit, ProductID: s.Orders[i-1].ProductID,
 			Requested: s.Orders[i-1].Quantity, Available: count}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,25 +18,34 @@ import (
 )
 
 const (
-	// announceEvery is how often a process says again which products it holds: a failover may have lost that.
+	// announceEvery is how often a process says again which products it knows: a failover may have lost that.
 	announceEvery = 30 * time.Second
-	// scanEvery is how often a process looks for products with reservations that nobody has announced.
+	// scanEvery is how often a process looks for products that nobody has announced.
 	scanEvery = 10 * time.Minute
 )
 
-// announce adds a product to those that the sweepers of all replicas look at. That comes before the product's first
-// reservation, so that none is left alone; nothing is ever removed.
-func (r *Reservations) announce(ctx context.Context, product int64) error {
-	last, _ := r.holding.Load(product)
+// roll lists the products of which something is left to do for a background task of all replicas.
+type roll struct {
+	s       *Store
+	set     string       // the set in Redis that has them
+	family  string       // of a key that each of them has
+	mine    sync.Map     // those that this process has written down -> when it last did so
+	scanned atomic.Int64 // when the last search for those that nobody has written down began, in microseconds
+}
+
+// announce adds a product. That comes before there is anything to do, so that nothing is left alone; no product is ever
+// removed.
+func (r *roll) announce(ctx context.Context, product int64) error {
+	last, _ := r.mine.Load(product)
 	if at, ok := last.(time.Time); ok && time.Since(at) < announceEvery {
 		return nil
 	}
 	now := time.Now()
-	err := r.s.c.SAdd(ctx, r.s.prefix+"holding", product).Err() // alone it changes nothing
+	err := r.s.c.SAdd(ctx, r.s.prefix+r.set, product).Err() // alone it changes nothing
 	if err != nil && last == nil {
 		return fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
-	r.holding.Store(product, now) // if that failed, it was not the first time, and the sweeper of this process knows it
+	r.mine.Store(product, now) // if that failed, it was not the first time, and this process knows the product
 	return nil
 }
 
@@ -42,7 +53,7 @@ func (r *Reservations) announce(ctx context.Context, product int64) error {
 // largest number of one product: fewer than atMost = no more are due. A product or a reservation that cannot be read is
 // left out; the error says which.
 func (r *Reservations) Sweep(ctx context.Context, atMost int, replica string) (seen int, err error) {
-	products, err := r.held(ctx)
+	products, err := r.holding.all(ctx)
 	for _, product := range products {
 		if ctx.Err() != nil {
 			break
@@ -70,7 +81,7 @@ func (r *Reservations) Sweep(ctx context.Context, atMost int, replica string) (s
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
 func (r *Reservations) Overdue(ctx context.Context) (longest time.Duration, err error) {
-	products, err := r.announced(ctx)
+	products, err := r.holding.announced(ctx)
 	if len(products) == 0 {
 		return 0, err
 	}
@@ -90,11 +101,15 @@ func (r *Reservations) Overdue(ctx context.Context) (longest time.Duration, err 
 	return longest, err
 }
 
-// held lists the products that may have reservations, and now and then looks for those that nobody has announced.
-func (r *Reservations) held(ctx context.Context) (products []int64, err error) {
+// all lists the products, and now and then looks for those that nobody has announced.
+func (r *roll) all(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()
 	if now-last >= scanEvery.Microseconds() && r.scanned.CompareAndSwap(last, now) {
-		if err = r.scanReservations(ctx); err != nil {
+		err = r.s.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
+			_, err := r.s.scan(ctx, server, r.family, func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
+			return err
+		})
+		if err != nil {
 			r.scanned.Store(last)
 		}
 	}
@@ -103,8 +118,8 @@ func (r *Reservations) held(ctx context.Context) (products []int64, err error) {
 }
 
 // announced lists the products that this process or another one has announced.
-func (r *Reservations) announced(ctx context.Context) (products []int64, err error) {
-	members, err := r.s.c.SMembers(ctx, r.s.prefix+"holding").Result() // the set may be on a node that is out
+func (r *roll) announced(ctx context.Context) (products []int64, err error) {
+	members, err := r.s.c.SMembers(ctx, r.s.prefix+r.set).Result() // the set may be on a node that is out
 	if err != nil {
 		err = fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
@@ -114,18 +129,10 @@ func (r *Reservations) announced(ctx context.Context) (products []int64, err err
 			found[product] = true
 		}
 	}
-	r.holding.Range(func(product, _ any) bool {
+	r.mine.Range(func(product, _ any) bool {
 		found[product.(int64)] = true
 		err = errors.Join(err, r.announce(ctx, product.(int64)))
 		return true
 	})
 	return slices.Sorted(maps.Keys(found)), err
-}
-
-// scanReservations finds products with reservations by their keys.
-func (r *Reservations) scanReservations(ctx context.Context) error {
-	return r.s.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
-		_, err := r.s.scan(ctx, server, "due", func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
-		return err
-	})
 }

@@ -70,13 +70,14 @@ type rawView struct {
 
 // heldView is what a snapshot says of reservations and returns.
 type heldView struct {
-	held, overdue, writtenOff, restocked, now, run, perBuyer, changes, extends int64
+	held, overdue, writtenOff, restocked, now, run, perBuyer, changes, extends, passed int64
 }
 
 // rawView reads a product, its first n orders, and its segments, at one moment.
 func (r *Store) rawView(ctx context.Context, product int64, segments, n int) (s rawView, err error) {
-	keys := make([]string, 0, 8+segments)
-	for _, family := range []string{"stock", "initial", "orders", "due", "holds", "returned", "rules", "adjusts"} {
+	keys := make([]string, 0, 9+segments)
+	for _, family := range []string{"stock", "initial", "orders", "due", "holds", "returned", "rules", "adjusts",
+		"tickets"} {
 		keys = append(keys, r.key(family, product))
 	}
 	for i := range segments {
@@ -103,7 +104,8 @@ func (r *Store) rawView(ctx context.Context, product int64, segments, n int) (s 
 	}
 	sums, _ := v[6].([]any)
 	h := &s.held
-	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes, &h.extends}
+	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes, &h.extends,
+		&h.passed}
 	for i, to := range to {
 		if i >= len(sums) {
 			break

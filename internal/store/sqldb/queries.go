@@ -40,6 +40,7 @@ type queries struct {
 	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest              string
 	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
 	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
+	Received, ReceivedKeys, ReceivedInsert, DeleteReceived                                             string
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

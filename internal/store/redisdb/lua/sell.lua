@@ -5,9 +5,11 @@
 -- them. With a key: the owner of its claim, which begins with the first product's id, an owner whose claim is void, the milliseconds to keep
 -- the claim; then two answers, each as the number of its pieces and the pieces, with a count between them. The first is a sale's, with the
 -- count left of the first product; the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with
--- that product's count. sell.go puts a line before this one that takes the buyer, if there is one, from the end of ARGV.
+-- that product's count. sell.go puts a line before this one that takes the buyer, if there is one, from the end of ARGV; for a ticket, which
+-- is an entry of the stream instead of an order in the list, it takes what that needs from the ends of KEYS and ARGV: see tickets.go.
 -- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
--- answer is stored), "limit", "unknown" or "segmented", with the product's number and its count, for "limit" the limit; or "claimed" with the owner.
+-- answer is stored), "limit", "unknown", "segmented", "other" (it is not sold by tickets) or "full", with the product's number and its count,
+-- for "limit" the limit, for "full" the tickets in flight; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
 local n = math.floor((#KEYS - base) / (buyer and 3 or 2))
 local counts = base + (buyer and 2 or 1) * n -- the KEYS before the counts
@@ -30,19 +32,35 @@ for i = 1, n do
     local has = buyer and limit[i] ~= '0' and (call('HGET', KEYS[base + n + i], buyer) or 0)
     if has and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i, tonumber(limit[i])} end -- units may come back, so it is not kept
   end
+  if ticket then
+    ticket.book = call('HGET', ticket.rules, 'book')
+    local rows = limit[i] and '' or (call('LINDEX', KEYS[base + i], 0) or '') .. (call('LINDEX', KEYS[base + i], -1) or '')
+    if not ticket.book or rows:find('"way":"absolute"', 1, true) then return {'other', i} end
+  end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then
-    local refusal = base > 0 and opt + 4 + ARGV[opt + 3]
+    local refusal = base > 0 and not ticket and opt + 4 + ARGV[opt + 3]
     if not refusal or tonumber(ARGV[refusal]) ~= i then return {'sold out', i, count} end
     room()
     keep(KEYS[3], key, join(refusal + 1, count), run, claim, ARGV[opt], '10000')
     return {'kept', i, count}
   end
 end
+if ticket then
+  local n = call('HLEN', ticket.hash)
+  if n >= ticket.most then return {'full', 1, n} end
+end
 -- Redis does not roll a script back, so nothing may fail from here on. If memory is full, the first write is refused and nothing happens.
 for i = 1, n do
   local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], first, run) or ARGV[3 * i + 1]
-  call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail)
+  local row = ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail
+  if ticket then
+    call('XADD', ticket.stream, '*', 'run', ticket.book, 'order', row)
+    call('HSET', ticket.hash, ticket.id, ARGV[3 * i - 1])
+    limit[i] = limit[i] or '0' -- the mark keeps away those who write the count absolutely
+  else
+    call('RPUSH', KEYS[base + i], row)
+  end
   if not limit[i] then
     call('DECRBY', KEYS[counts + i], ARGV[3 * i - 1])
   else

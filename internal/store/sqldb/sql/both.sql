@@ -56,6 +56,10 @@ DELETE FROM buyer_units WHERE product_id = ?
 -- ?1 = product id.
 DELETE FROM orders WHERE product_id = ?
 
+-- name: delete_received
+-- ?1 = product id.
+DELETE FROM received WHERE product_id = ?
+
 -- name: facts
 -- What the ledger shows of a product. ?1 = product id.
 SELECT initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ?
@@ -97,6 +101,17 @@ SELECT p.initial
   - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND COALESCE(o.run, 0) IN (0, p.run))
   + (SELECT COALESCE(SUM(b.quantity), 0) FROM order_return b WHERE b.product_id = p.id AND b.restocked = 1)
 FROM product_stock p WHERE p.id = ? AND p.run = ?
+
+-- name: received
+-- The ends of some tickets. ?... = ids.
+SELECT id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries FROM received WHERE id IN
+(?)
+
+-- name: received_keys
+-- The ends of the tickets of a run that were sold under some keys. ?1 = product id, ?2 = run, ?... = keys.
+SELECT id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries FROM received
+WHERE product_id = ? AND run = ? AND idempotency_key IN
+(?)
 
 -- name: units_free
 -- How many units of a product are free, by a plain read. ?1 = product, ?2 = run.

@@ -1,0 +1,214 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/shop/tickets"
+	"lastitem/internal/stock"
+	"lastitem/internal/store"
+	"lastitem/internal/store/sqldb"
+)
+
+// receiver writes the orders of tickets by the transaction of a group commit, and with them their ends: a ticket that
+// has one is done, however often it is delivered. It is the [tickets.Book] of the shop.
+type receiver struct{ groupCommit }
+
+// Receive implements [tickets.Book].
+func (g receiver) Receive(product int64, batch []*tickets.Arrival) error {
+	var todo, again []*tickets.Arrival
+	seen, look := map[string]bool{}, false
+	for _, a := range batch {
+		if key := string(a.Order.Key); key != "" && seen[key] {
+			again = append(again, a)
+			continue
+		}
+		seen[string(a.Order.Key)] = true
+		todo = append(todo, a)
+		look = look || a.Deliveries > 1
+	}
+	if err := g.receive(product, todo, look); err != nil {
+		return err
+	}
+	for _, a := range again { // one after the other: what each of them is, follows from those before it
+		if err := g.receive(product, []*tickets.Arrival{a}, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive is Receive for a batch with no key twice. look says that some may have ends already.
+func (g receiver) receive(product int64, todo []*tickets.Arrival, look bool) (err error) {
+	for range groupTries {
+		if look {
+			if todo, err = g.endless(product, todo); err != nil || len(todo) == 0 {
+				return err
+			}
+		}
+		if err = g.tryReceive(product, todo); !errors.Is(err, errKeysTaken) && !errors.Is(err, store.ErrOrderExists) {
+			return err
+		}
+		look = true
+	}
+	return err
+}
+
+// endless reads the ends of tickets, and returns those that have none. One whose key has an order is told its end, but
+// that is still to be written.
+func (g receiver) endless(product int64, batch []*tickets.Arrival) (rest []*tickets.Arrival, err error) {
+	ctx, cancel := stock.Settling(context.Background())
+	defer cancel()
+	ids, keys := make([]string, len(batch)), map[int64][][]byte{}
+	for i, a := range batch {
+		if ids[i] = a.Order.ID; len(a.Order.Key) > 0 {
+			keys[a.Run] = append(keys[a.Run], a.Order.Key)
+		}
+	}
+	ends, err := g.sql.Ends(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for run, keys := range keys {
+		sold, err := g.sql.EndsOfKeys(ctx, product, run, keys)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range batch {
+			if first, there := sold[string(a.Order.Key)]; there && a.Run == run {
+				a.End = ledger.TicketEnd{State: ledger.TicketSame, OrderID: first.OrderID}
+			}
+		}
+	}
+	for _, a := range batch {
+		end, there := ends[a.Order.ID]
+		if there {
+			a.End = end
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return rest, nil
+}
+
+// tryReceive is one transaction, tried again while the database decides for another.
+func (g receiver) tryReceive(product int64, batch []*tickets.Arrival) (err error) {
+	ctx, cancel := stock.Settling(context.Background())
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", tickets.ErrPanic, p)
+		}
+	}()
+	return store.Retry(ctx, 0, func(n int) error {
+		if n > 0 {
+			g.repeated()
+		}
+		return g.sql.GroupTx(ctx, func(tx *sqldb.Tx) error { return g.write(tx, product, batch) })
+	})
+}
+
+// write takes the units of a batch, and writes the orders and the ends.
+func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival) error {
+	var asked []*stock.Ticket
+	by := make([]*stock.Ticket, len(batch))
+	for i, a := range batch {
+		if a.End.State == ledger.TicketSame {
+			continue
+		}
+		by[i] = &stock.Ticket{Ctx: context.Background(), Order: a.Order, Run: a.Run}
+		asked = append(asked, by[i])
+	}
+	if len(asked) > 0 {
+		limited, err := g.takeTickets(tx, product, asked)
+		if _, no := errors.AsType[*ledger.ProductError](err); no {
+			fail(asked, err)
+		} else if err != nil {
+			return err
+		}
+		if err := errors.Join(g.insertOrders(tx, asked), bought(tx, limited, asked)); err != nil {
+			return err
+		}
+	}
+	var ends []ledger.TicketEnd
+	for i, a := range batch {
+		if by[i] != nil {
+			a.End = endOf(by[i])
+		}
+		a.End.ID, a.End.ProductID, a.End.Run, a.End.Deliveries = a.Order.ID, product, a.Run, a.Deliveries
+		if a.End.State != ledger.TicketQueued {
+			ends = append(ends, a.End)
+		}
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	n, err := tx.InsertEnds(time.Now().UnixMicro(), ends)
+	if err == nil && n < len(ends) {
+		err = errKeysTaken
+	}
+	return err
+}
+
+// takeTickets decides which tickets are sold, and takes the units; the row of a product with a limit is returned.
+func (g receiver) takeTickets(tx *sqldb.Tx, product int64, batch []*stock.Ticket) (*sqldb.LimitedRow, error) {
+	_, known := g.limits.Load(product)
+	if known {
+		if l, err := takeLimited(tx, product, batch); l != nil || err != nil {
+			return l, err
+		}
+		g.limits.Delete(product)
+	}
+	err := g.take(tx, product, batch)
+	other := func(t *stock.Ticket) bool { return errors.Is(t.Err, store.ErrOtherWay) }
+	if !known && (errors.Is(err, store.ErrOtherWay) || slices.ContainsFunc(batch, other)) {
+		g.limits.Store(product, nil)
+		err = errLimited
+	}
+	return nil, err
+}
+
+// endOf is the end of a ticket as the group commit has left it. One of another run has none: it is void.
+func endOf(t *stock.Ticket) ledger.TicketEnd {
+	switch {
+	case t.Err == nil:
+		return ledger.TicketEnd{State: ledger.TicketSold, OrderID: t.Order.ID, Key: t.Order.Key}
+	case errors.Is(t.Err, stock.ErrOtherRun):
+		return ledger.TicketEnd{State: ledger.TicketQueued}
+	case errors.Is(t.Err, stock.ErrSoldOut):
+		return ledger.TicketEnd{State: ledger.TicketRefused, Reason: tickets.SoldOut}
+	case errors.Is(t.Err, store.ErrLimit):
+		return ledger.TicketEnd{State: ledger.TicketRefused, Reason: tickets.LimitReached}
+	}
+	return ledger.TicketEnd{State: ledger.TicketRefused, Reason: tickets.Unsupported}
+}
+
+// GiveUp implements [tickets.Book].
+func (g receiver) GiveUp(product int64, a *tickets.Arrival) error {
+	ctx, cancel := stock.Settling(context.Background())
+	defer cancel()
+	end := ledger.TicketEnd{ID: a.Order.ID, ProductID: product, Run: a.Run, State: ledger.TicketFailed, Reason: tickets.Unwritable,
+		Deliveries: a.Deliveries}
+	var n int
+	err := g.sql.GroupTx(ctx, func(tx *sqldb.Tx) (err error) {
+		n, err = tx.InsertEnds(time.Now().UnixMicro(), []ledger.TicketEnd{end})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if a.End = end; n > 0 {
+		return nil
+	}
+	_, err = g.endless(product, []*tickets.Arrival{a}) // somebody else has committed it meanwhile
+	return err
+}
+
+// Ends implements [tickets.Book].
+func (g receiver) Ends(ctx context.Context, ids ...string) (map[string]ledger.TicketEnd, error) {
+	return g.sql.Ends(ctx, ids...)
+}

@@ -1,0 +1,228 @@
+package redisdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/contract/ledger"
+	"lastitem/internal/store"
+)
+
+// A ticket is a sale that was won here and whose order is still to be written in SQL. Each arrow of its life is one
+// script. A ticket is in the hash if and only if its entry is in the stream: each script changes both or neither.
+//
+//	tickets:{101}  by id: the units of each ticket in flight; the id is its order's
+//	stream:{101}   the orders to be written, JSON, each with the run in SQL that it was won in
+//	tries:{101}    by id: how often a ticket was tried alone
+//	dropped:{101}  what was in the stream and could not be read
+//	rules:{101}    book: the run in SQL; passed: the units of tickets whose orders are in SQL
+//	ticketing      the products that may have tickets, for the consumers
+
+// ticketGroup is the group of all consumers.
+const ticketGroup = "shop"
+
+var (
+	winScript = redis.NewScript(source("answers") + `local buyer = table.remove(ARGV)
+if buyer == '' then buyer = nil end
+local ticket = {most = tonumber(table.remove(ARGV)), id = table.remove(ARGV), rules = table.remove(KEYS),
+  hash = table.remove(KEYS), stream = table.remove(KEYS)}
+` + source("sell"))
+	ticketReadScript, ticketEndScript, ticketDropScript = script("ticket_read"), script("ticket_end"),
+		script("ticket_drop")
+)
+
+// ticketKeys appends what a ticket needs beside the keys of a sale.
+func (t *selling) ticketKeys(keys []string) []string {
+	product := t.Orders[0].ProductID
+	return append(keys, t.r.key("stream", product), t.r.key("tickets", product), t.r.key("rules", product))
+}
+
+// Tickets are the tickets of a store. There is one for each store in a process.
+type Tickets struct {
+	s         *Store
+	ticketing roll
+}
+
+// NewTickets returns the tickets of a store.
+func NewTickets(s *Store) *Tickets {
+	return &Tickets{s: s, ticketing: roll{s: s, set: "ticketing", family: "stream"}}
+}
+
+// Win is [Store.Sell] for a ticket instead of an order: a sale of one order, whose id becomes the ticket's. A refusal
+// is not kept under the key: units may come back. store.ErrQueueFull if most tickets are in flight, and
+// store.ErrReservationUnsupported if the count is written absolutely, or was set while there was no SQL.
+func (t *Tickets) Win(ctx context.Context, s Sale, most int) (Sold, error) {
+	if err := t.ticketing.announce(ctx, s.Orders[0].ProductID); err != nil {
+		return Sold{}, err
+	}
+	s.tickets = most
+	return t.s.Sell(ctx, s)
+}
+
+// Entry is a ticket as a consumer gets it.
+type Entry struct {
+	At         string // the id of its entry in the stream
+	Run        int64
+	Order      ledger.Order
+	Deliveries int64
+	Alone      int64 // how often it was tried alone
+}
+
+// Read returns the next tickets of a product for a consumer, atMost: those that another consumer has had for longer
+// than idle, else those that nobody has had. An entry that is no ticket is moved to a stream of its own, and is told in
+// dropped.
+func (t *Tickets) Read(
+	ctx context.Context, product int64, consumer string, idle time.Duration, atMost int,
+) (tickets []Entry, dropped []string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
+	}
+	reply, err := t.s.eval(ticketReadScript, []string{t.s.key("stream", product), t.s.key("tries", product)},
+		[]any{ticketGroup, consumer, idle.Milliseconds(), atMost})
+	if err != nil {
+		return nil, nil, readError(err, product)
+	}
+	list, _ := reply.([]any)
+	for _, e := range list {
+		row, _ := e.([]any)
+		entry, err := entryOf(product, row)
+		if err == nil {
+			tickets = append(tickets, entry)
+			continue
+		}
+		dropped = append(dropped, fmt.Sprintf("%s: %v", textAt(row, 0), err))
+		if _, err := t.s.eval(ticketDropScript, []string{t.s.key("stream", product), t.s.key("dropped", product)},
+			[]any{ticketGroup, textAt(row, 0)}); err != nil {
+			return tickets, dropped, writeError(err)
+		}
+	}
+	return tickets, dropped, nil
+}
+
+// entryOf decodes an entry of the script's reply.
+func entryOf(product int64, row []any) (e Entry, err error) {
+	e.At = textAt(row, 0)
+	if len(row) < 5 {
+		return e, fmt.Errorf("%d values", len(row))
+	}
+	e.Deliveries, _ = row[3].(int64)
+	e.Alone, _ = row[4].(int64)
+	err = errors.Join(integer(row, 1, &e.Run), json.Unmarshal([]byte(textAt(row, 2)), &e.Order))
+	if err == nil && (e.Order.ProductID != product || e.Order.Quantity < 1 || e.Order.ID == "") {
+		err = fmt.Errorf("an order of %d units of product %d", e.Order.Quantity, e.Order.ProductID)
+	}
+	return e, err
+}
+
+// Ended is the end of a ticket that is in the book.
+type Ended struct {
+	Entry
+
+	GiveBack bool // its units and the buyer's right return; else they were sold
+}
+
+// End takes tickets out of those in flight, each once, however often it is told, and returns how many ended now.
+func (t *Tickets) End(ctx context.Context, product int64, ends []Ended) (ended int64, err error) {
+	keys := make([]string, 0, 6)
+	for _, family := range []string{"stock", "buyers", "rules", "tickets", "stream", "tries"} {
+		keys = append(keys, t.s.key(family, product))
+	}
+	args := append(make([]any, 0, 5*len(ends)+1), ticketGroup)
+	for _, e := range ends {
+		back := map[bool]int{true: 1}[e.GiveBack]
+		args = append(args, e.At, e.Order.ID, e.Order.Quantity, back, e.Order.Buyer)
+	}
+	for lost := 0; ; lost++ {
+		reply, err := t.s.eval(ticketEndScript, keys, args)
+		if err = writeError(err); errors.Is(err, store.ErrUnknown) && lost+1 < sellTries && ctx.Err() == nil {
+			continue
+		}
+		ended, _ = reply.(int64)
+		return ended, err
+	}
+}
+
+// Alone counts a try of a ticket alone, or takes one back.
+func (t *Tickets) Alone(ctx context.Context, product int64, id string, more int64) error {
+	return writeError(t.s.c.HIncrBy(ctx, t.s.key("tries", product), id, more).Err())
+}
+
+// Queued says for tickets of a product, at least one, whether each is in flight, and of how many units it is; 0 = it is
+// not.
+func (t *Tickets) Queued(ctx context.Context, product int64, ids ...string) ([]int64, error) {
+	v, err := t.s.c.HMGet(ctx, t.s.key("tickets", product), ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
+	}
+	units := make([]int64, len(ids))
+	for i, v := range v {
+		if text, ok := v.(string); ok {
+			units[i], _ = strconv.ParseInt(text, 10, 64)
+		}
+	}
+	return units, nil
+}
+
+// InFlight counts the tickets of a product that wait for their orders.
+func (t *Tickets) InFlight(ctx context.Context, product int64) (int64, error) {
+	n, err := t.s.c.HLen(ctx, t.s.key("tickets", product)).Result()
+	if err != nil {
+		err = readError(err, product)
+	}
+	return n, err
+}
+
+// Waiting lists the products that have tickets in flight.
+func (t *Tickets) Waiting(ctx context.Context) (products []int64, err error) {
+	all, err := t.ticketing.all(ctx)
+	if len(all) == 0 {
+		return nil, err
+	}
+	pipe := t.s.c.Pipeline()
+	n := make([]*redis.IntCmd, len(all))
+	for i, product := range all {
+		n[i] = pipe.XLen(ctx, t.s.key("stream", product))
+	}
+	if _, failed := pipe.Exec(ctx); failed != nil {
+		err = errors.Join(err, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, failed))
+	}
+	for i, product := range all {
+		if n[i].Val() > 0 {
+			products = append(products, product)
+		}
+	}
+	return products, err
+}
+
+// Oldest returns for how long the oldest ticket in flight of all products has waited, and how many there are.
+func (t *Tickets) Oldest(ctx context.Context) (age time.Duration, inFlight int64, err error) {
+	all, err := t.ticketing.announced(ctx)
+	if len(all) == 0 {
+		return 0, 0, err
+	}
+	pipe := t.s.c.Pipeline()
+	clock := pipe.Time(ctx)
+	first, n := make([]*redis.XMessageSliceCmd, len(all)), make([]*redis.IntCmd, len(all))
+	for i, product := range all {
+		first[i], n[i] = pipe.XRangeN(ctx, t.s.key("stream", product), "-", "+", 1), pipe.HLen(ctx, t.s.key("tickets", product))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, 0, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
+	}
+	for i := range all {
+		inFlight += n[i].Val()
+		for _, m := range first[i].Val() {
+			ms, _, _ := strings.Cut(m.ID, "-")
+			at, _ := strconv.ParseInt(ms, 10, 64)
+			age = max(age, clock.Val().Sub(time.UnixMilli(at)))
+		}
+	}
+	return age, inFlight, err
+}
