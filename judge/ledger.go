@@ -28,6 +28,9 @@ func (j *judge) conserve() {
 	r := &j.r
 	l := j.in.Ledger
 	r.Passed = l.Passed[j.in.Store]
+	if l.InFlight > 0 {
+		j.lack(text.Of("%d [ticket waits|tickets wait] for [its|their] order"), l.InFlight)
+	}
 	gone := add(add(r.Sold, r.Passed), l.Held[j.in.Store]-l.Restocked[j.in.Store])
 	r.Oversold = max(0, gone-r.Initial)
 	accounted := add(r.Final, gone)

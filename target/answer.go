@@ -15,7 +15,7 @@ import (
 
 // Answer is what a reply says. Its outcome follows three rules:
 //
-//   - OK is a 200 or 201 that names what it is about: the order, or the reservation;
+//   - OK is a 200, 201 or 202 that names what it is about: the order, the reservation, or the ticket for an order;
 //   - a refusal is a problem document, with a status of 400 or more, whose code the contract knows: Refused if it is
 //     final and the stock or the reservation must justify it, Declined for every other code that says "nothing
 //     happened";
@@ -28,6 +28,7 @@ type Answer struct {
 	Code api.Code `json:"code"`
 
 	OrderID       string     `json:"order_id"`
+	TicketID      string     `json:"ticket_id"`
 	Remaining     *int64     `json:"remaining"` // nil = not told
 	ReservationID string     `json:"reservation_id"`
 	State         string     `json:"state"`
@@ -70,7 +71,7 @@ func answerTo(r Reply) Answer {
 // Read reads the reply to a request of a kind ("" = a deduction) by the contract. A body that can be read in two ways,
 // or that is no JSON object, is a bad answer, never a guess.
 func Read(kind judge.ReservationKind, r Reply) Answer {
-	good := r.Status == http.StatusOK || r.Status == http.StatusCreated
+	good := r.Status == http.StatusOK || r.Status == http.StatusCreated || r.Status == http.StatusAccepted
 	if !good && (!r.Problem || r.Status < http.StatusBadRequest) {
 		return unknown(r)
 	}
@@ -80,6 +81,9 @@ func Read(kind judge.ReservationKind, r Reply) Answer {
 		a = unknown(r)
 		a.Code = CodeBadAnswer
 		return a
+	}
+	if r.Status == http.StatusAccepted { // the promise of an order, which the ledger must have once the tickets have ended
+		a.OrderID = api.Ticket{TicketID: a.TicketID}.OrderOf()
 	}
 	facts, known := api.Codes[a.Code]
 	switch {

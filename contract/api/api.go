@@ -270,6 +270,8 @@ type Ledger struct {
 	Restocked map[Store]int64 `json:"restocked,omitzero"`
 	// Passed units left the count in Redis as tickets: their orders are in SQL, or will be.
 	Passed map[Store]int64 `json:"passed,omitzero"`
+	// InFlight counts the tickets whose orders are still to be written.
+	InFlight int64 `json:"in_flight,omitempty"`
 	// Adjustments say how the initial stock came about, the oldest first; a store may not tell.
 	Adjustments map[Store][]Adjustment `json:"adjustments,omitzero"`
 	// Released says that units may have come back to the stock: there were reservations, or returned orders.

@@ -53,6 +53,8 @@ type Facts struct {
 	Held, WrittenOff, Restocked int64
 	// Passed units left the count as tickets: their orders are in SQL, or will be; Redis only.
 	Passed int64
+	// InFlight counts the tickets whose orders are still to be written; Redis only.
+	InFlight int64
 	// Released says that units may have come back: there were reservations, or returned orders.
 	Released bool
 	LeaseSeq uint64 // SQL only

@@ -112,7 +112,7 @@ func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Le
 			out.Held[store], out.Restocked[store], out.Released[store] = f.Held, f.Restocked, true
 		}
 		if f.Passed > 0 {
-			out.Passed = map[api.Store]int64{store: f.Passed}
+			out.Passed, out.InFlight = map[api.Store]int64{store: f.Passed}, f.InFlight
 		}
 		if name == stock.Redis {
 			out.Segments = f.Segments

@@ -26,6 +26,8 @@ type groupCommit struct {
 	keep  idempotency.Retention
 	// limits has the products that may have a limit per buyer
 	limits *sync.Map
+	// tickets says that the requests have units in Redis already, so that any way of selling with a counter will do.
+	tickets bool
 
 	repeated func() // is told of each transaction that is tried again
 }
@@ -127,14 +129,14 @@ func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked a
 // take decides which requests are sold, and takes the units.
 func (g groupCommit) take(tx *sqldb.Tx, product int64, batch []*stock.Ticket) error {
 	oldest := g.keep.Oldest(time.Now())
-	if ok, err := takeSum(tx, product, batch, oldest); err != nil || ok {
+	if ok, err := g.takeSum(tx, product, batch, oldest); err != nil || ok {
 		return err
 	}
 	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
 	take := tx.Take
 	if batch[0].Run > 0 {
-		take = func(product, sum int64) (int64, bool, error) { return tx.TakeOfRun(product, sum, run) }
-		if err == nil {
+		take = func(product, sum int64) (int64, bool, error) { return g.takeOfRun(tx, product, sum, run) }
+		if err == nil && !g.tickets {
 			err = tx.RefuseHeld(product)
 		}
 	}
@@ -167,7 +169,7 @@ func (g groupCommit) take(tx *sqldb.Tx, product int64, batch []*stock.Ticket) er
 
 // takeSum deducts the sum of all requests at once and answers them, if the stock suffices, and all requests are valid
 // in one run and not too old.
-func takeSum(tx *sqldb.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
+func (g groupCommit) takeSum(tx *sqldb.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
 	sum, ok := total64(batch)
 	run := batch[0].Run
 	if !ok || slices.ContainsFunc(batch, func(t *stock.Ticket) bool {
@@ -177,7 +179,7 @@ func takeSum(tx *sqldb.Tx, product int64, batch []*stock.Ticket, oldest int64) (
 	}
 	var left int64
 	if run > 0 {
-		left, ok, err = tx.TakeOfRun(product, sum, run)
+		left, ok, err = g.takeOfRun(tx, product, sum, run)
 	} else {
 		left, ok, err = tx.Take(product, sum)
 	}
@@ -185,6 +187,13 @@ func takeSum(tx *sqldb.Tx, product int64, batch []*stock.Ticket, oldest int64) (
 		serve(batch, left+sum)
 	}
 	return ok && err == nil, err
+}
+
+func (g groupCommit) takeOfRun(tx *sqldb.Tx, product, sum, run int64) (left int64, ok bool, err error) {
+	if g.tickets {
+		return tx.TakeTickets(product, sum, run)
+	}
+	return tx.TakeOfRun(product, sum, run)
 }
 
 // ofRun refuses requests from a log that belong to another run or are older than oldest, and returns the rest.

@@ -130,6 +130,11 @@ func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival) e
 		} else if err != nil {
 			return err
 		}
+		for i, t := range by {
+			if t != nil { // what the buyer was told is what Redis had left
+				t.Order.Remaining = batch[i].Order.Remaining
+			}
+		}
 		if err := errors.Join(g.insertOrders(tx, asked), bought(tx, limited, asked)); err != nil {
 			return err
 		}

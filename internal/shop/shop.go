@@ -229,7 +229,7 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 		return stock.Receipt{}, err
 	}
 	return within(ctx, &s.requests, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) {
-		if e.mode.Counter {
+		if e.mode.Counter || e.mode.Tickets { // both leave something in Redis for good
 			if err := s.exist(ctx, req.Store, req.Items); err != nil {
 				return stock.Receipt{}, err
 			}

@@ -20,7 +20,8 @@ func (s *Shop) openTickets() {
 	if b.Redis == nil || b.SQL == nil {
 		return
 	}
-	group := groupCommit{sql: b.SQL, steps: o.Steps, limits: &sync.Map{}, repeated: func() { s.repeated("redis-stream") }}
+	group := groupCommit{sql: b.SQL, steps: o.Steps, limits: &sync.Map{}, tickets: true,
+		repeated: func() { s.repeated("redis-stream") }}
 	ended := func(ledger.TicketState, int64) {}
 	if told := o.Tickets.Ended; told != nil {
 		ended = func(state ledger.TicketState, n int64) { told(string(state), n) }

@@ -28,6 +28,7 @@ var redisStream = Mode{
 	Stores:   []Store{SQL},
 	Tickets:  true,
 	PerBuyer: true,
+	Adjusts:  true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
 			LateWrite: "."},

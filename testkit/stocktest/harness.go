@@ -238,6 +238,11 @@ func (h *Harness) set(t testing.TB, id, units int64, r ledger.Rules) {
 
 // Ledger reads all rows of a product in all stores, in pages; the error is that of [shop.Shop.Page].
 func (r *Replica) Ledger(ctx context.Context, product int64) (all shop.Ledger, err error) {
+	for begun := time.Now(); time.Since(begun) < Patience; time.Sleep(time.Millisecond) {
+		if p, err := r.Product(ctx, product); err != nil || p.InFlight == 0 {
+			break
+		}
+	}
 	page := shop.Page{Limit: 1000, Keys: true}
 	all, err = r.Page(ctx, product, page)
 	for err == nil && all.Next != nil {

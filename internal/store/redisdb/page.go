@@ -202,6 +202,7 @@ func (r *Store) tryView(ctx context.Context, product int64, segments, n int) (v 
 	}
 	v.end, v.rows, v.last, v.held = s.length, s.rows, s.last, s.held
 	v.Held, v.WrittenOff, v.Restocked, v.Passed = s.held.held, s.held.writtenOff, s.held.restocked, s.held.passed
+	v.InFlight = s.held.inFlight
 	v.Released, v.Adjustments = s.held.changes > 0, s.adjusts
 	if split == 0 || split != segments {
 		return v, split, nil

@@ -70,7 +70,7 @@ type rawView struct {
 
 // heldView is what a snapshot says of reservations and returns.
 type heldView struct {
-	held, overdue, writtenOff, restocked, now, run, perBuyer, changes, extends, passed int64
+	held, overdue, writtenOff, restocked, now, run, perBuyer, changes, extends, passed, inFlight int64
 }
 
 // rawView reads a product, its first n orders, and its segments, at one moment.
@@ -105,7 +105,7 @@ func (r *Store) rawView(ctx context.Context, product int64, segments, n int) (s 
 	sums, _ := v[6].([]any)
 	h := &s.held
 	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes, &h.extends,
-		&h.passed}
+		&h.passed, &h.inFlight}
 	for i, to := range to {
 		if i >= len(sums) {
 			break

@@ -40,7 +40,7 @@ type queries struct {
 	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest              string
 	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
 	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
-	Received, ReceivedKeys, ReceivedInsert, DeleteReceived                                             string
+	Received, ReceivedKeys, ReceivedInsert, DeleteReceived, TakeTickets                                string
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

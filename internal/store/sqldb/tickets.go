@@ -11,6 +11,12 @@ import (
 	"lastitem/internal/sqlite"
 )
 
+// TakeTickets subtracts what tickets of a run have won, in one statement, and returns the remaining stock. ok is false
+// if the stock does not suffice, the product is in another run, or it has no counter.
+func (t *Tx) TakeTickets(product, quantity, run int64) (remaining int64, ok bool, err error) {
+	return t.take(t.q.TakeTickets, quantity, product, quantity, run)
+}
+
 // InsertEnds writes the ends of tickets, at least one, in one statement, and returns how many of them were new: neither
 // the ticket nor its key had an end. A rival's uncommitted end blocks it. If not all were new, the caller must roll the
 // transaction back.

@@ -4,7 +4,7 @@
 -- ARGV[1] how many orders to read, from the first on, 2 how many adjustments, the newest. Returns the count, the initial count, the number
 -- of orders, the orders, the counts of the segments, the last order, and a list: the units that are held, those of them that are overdue,
 -- written off, and put back; the time in microseconds, the run, the limit per buyer, the number of changes, how often a reservation may be
--- extended, and the units that went as tickets; and another: the number of adjustments, their sum, and the adjustments.
+-- extended, the units that went as tickets, and how many tickets are in flight; and another: the number of adjustments, their sum, and the adjustments.
 local call, counts = redis.call, {}
 for i = 10, #KEYS do counts[i - 9] = call('GET', KEYS[i]) end
 local time = call('TIME')
@@ -28,6 +28,6 @@ return {
   call('GET', KEYS[1]), call('GET', KEYS[2]), call('LLEN', KEYS[3]),
   ARGV[1] == '0' and {} or call('LRANGE', KEYS[3], 0, ARGV[1] - 1), counts, call('LINDEX', KEYS[3], -1),
   {sums[1], sums[2], sums[3], sums[4], now, rules[1] or '0', rules[2] or '0', rules[3] or '0', rules[4] or '1',
-    string.format('%.0f', passed)},
+    string.format('%.0f', passed), tostring(call('HLEN', KEYS[9]))},
   {tostring(call('LLEN', KEYS[8])), string.format('%.0f', set + (rules[6] or 0)), call('LRANGE', KEYS[8], '-' .. ARGV[2], -1)},
 }

@@ -191,3 +191,8 @@ SELECT id FROM reservation WHERE changed_us < ? AND id IN (?)
 INSERT INTO received (id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries, at_us)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
+
+-- name: take_tickets
+-- What tickets of a run have won in Redis. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
+UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? RETURNING stock
