@@ -91,12 +91,13 @@ var arrows = map[string][]string{
 	},
 	"internal/shop": {
 		"contract/ledger", "internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
-		"internal/step", "internal/stock", "internal/store", "internal/store/etcddb", "internal/store/redisdb",
-		"internal/store/sqldb",
+		"internal/shop/tickets", "internal/step", "internal/stock", "internal/store", "internal/store/etcddb",
+		"internal/store/redisdb", "internal/store/sqldb",
 	},
-	"internal/shop/kafka": {"contract/ledger", "internal/idempotency", "internal/step", "internal/stock"},
-	"internal/sqlite":     {},
-	"internal/step":       {},
+	"internal/shop/kafka":   {"contract/ledger", "internal/idempotency", "internal/step", "internal/stock"},
+	"internal/shop/tickets": {"contract/ledger", "internal/stock", "internal/store/redisdb", "internal/store/sqldb"},
+	"internal/sqlite":       {},
+	"internal/step":         {},
 	"internal/stock": {
 		"contract/api", "contract/ledger", "docs", "internal/idempotency", "internal/lock", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",

@@ -36,6 +36,7 @@ var settingGroups = []settingGroup{
 	{"backends", text.Of("Backends")},
 	{"times", text.Of("Times")},
 	{"retention", text.Of("Retention")},
+	{"tickets", text.Of("Tickets")},
 	{"traces", text.Of("Traces")},
 	{"logs", text.Of("Logs")},
 	{"common", text.Of("Common variables")},

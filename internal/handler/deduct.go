@@ -14,7 +14,6 @@ import (
 	"lastitem/internal/handler/events"
 	"lastitem/internal/handler/input"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/shop/tickets"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -161,7 +160,7 @@ func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
 	if r.Queued {
 		one := t.items[0]
 		return idempotency.Answer{Status: http.StatusAccepted, Body: encoded(api.Ticket{
-			TicketID: tickets.ID(one.ProductID, r.OrderID), State: api.TicketQueued, Mode: t.mode, ProductID: one.ProductID,
+			TicketID: stock.TicketID(one.ProductID, r.OrderID), State: api.TicketQueued, Mode: t.mode, ProductID: one.ProductID,
 			Quantity: one.Quantity, Remaining: r.Remaining,
 		})}
 	}

@@ -8,7 +8,6 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/handler/events"
 	"lastitem/internal/handler/input"
-	"lastitem/internal/shop/tickets"
 	"lastitem/internal/stock"
 )
 
@@ -81,7 +80,7 @@ var problems = []struct {
 	{err: events.ErrTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: errTooManyAnswers, code: api.RateLimited, detail: "too many clients read large answers at once, and slowly"},
-	{err: tickets.ErrCrowded, code: api.RateLimited, detail: "too many readers wait for tickets; ask again without wait_ms"},
+	{err: stock.ErrCrowded, code: api.RateLimited, detail: "too many readers wait for tickets; ask again without wait_ms"},
 	{err: stock.ErrQueueFull, code: api.QueueFull},
 	{err: stock.ErrLimit, code: api.LimitReached},
 	{err: stock.ErrInFlight, code: api.InFlight},

@@ -69,6 +69,7 @@ var sentinels = map[string]struct {
 	"ErrOtherRun":               {stock.ErrOtherRun, api.OutcomeUnknown},
 	"ErrNoReservation":          {stock.ErrNoReservation, api.UnknownReservation},
 	"ErrNoOrder":                {stock.ErrNoOrder, api.UnknownOrder},
+	"ErrNoTicket":               {stock.ErrNoTicket, api.UnknownTicket},
 	"ErrPaymentReused":          {stock.ErrPaymentReused, api.KeyReused},
 	"ErrReservationUnsupported": {stock.ErrReservationUnsupported, api.HoldUnsupported},
 	"ErrReturnUnsupported":      {stock.ErrReturnUnsupported, api.ReturnUnsupported},
@@ -76,6 +77,8 @@ var sentinels = map[string]struct {
 	"ErrOtherWay":               {stock.ErrOtherWay, api.LimitUnsupported},
 	"ErrReservationEnded":       {&stock.ReservationEndedError{State: ledger.Void}, api.ReservationExpired},
 	"ErrLimit":                  {stock.ErrLimit, api.LimitReached},
+	"ErrQueueFull":              {stock.ErrQueueFull, api.QueueFull},
+	"ErrCrowded":                {stock.ErrCrowded, api.RateLimited},
 }
 
 func TestEverySentinelHasItsCode(t *testing.T) {

@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 			c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ","))
 	}
 	c.validateTimes(&all)
+	c.validateTickets(&all)
 	c.validateRetention(&all)
 	if err := errors.Join(all...); err != nil {
 		return &SettingsError{err}
@@ -99,6 +100,14 @@ func (c Config) validateTimes(all *mistakes) {
 		text.Of("%s is %s, want 0, or 1ms to %s"), c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime)
 	all.refuse(c.KafkaHeartbeat >= c.KafkaSession, text.Of("%s is %s, want less than %s, %s"),
 		c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession)
+}
+
+// validateTickets refuses a claim that would take over what is being committed, and limits that let nothing through.
+func (c Config) validateTickets(all *mistakes) {
+	all.refuse(c.TicketClaim != 0 && c.TicketClaim <= c.SettleTimeout, text.Of("%s is %s, want more than %s, %s"),
+		c.name("SHOP_TICKET_CLAIM"), c.TicketClaim, c.name("SHOP_SETTLE_TIMEOUT"), c.SettleTimeout)
+	all.refuse(c.TicketsMost < 0, text.Of("%s is %d, want at least 1"), c.name("SHOP_TICKETS_MAX"), c.TicketsMost)
+	all.refuse(c.TicketWaiters < 0, text.Of("%s is %d, want at least 1"), c.name("SHOP_TICKET_WAITERS"), c.TicketWaiters)
 }
 
 // validateRetention refuses retention times that are out of range.

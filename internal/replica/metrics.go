@@ -140,3 +140,13 @@ func repeats(registry *prometheus.Registry) func(mode string) {
 	_ = registry.Register(c) // a name that is taken leaves it uncounted
 	return func(mode string) { c.WithLabelValues(mode).Inc() }
 }
+
+// ticketEnds returns a function that counts the tickets which have ended, by how.
+func ticketEnds(registry *prometheus.Registry) func(state string, n int64) {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "shop_ticket_ends_total",
+		Help: "Tickets that this replica has ended: sold, refused, failed or same.",
+	}, []string{"end"})
+	_ = registry.Register(c) // a name that is taken leaves it uncounted
+	return func(state string, n int64) { c.WithLabelValues(state).Add(float64(n)) }
+}

@@ -134,8 +134,8 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 		p.Stock[name] = f.Stock
 	}
 	p.LeaseSeq, p.Segments = l.Facts[stock.SQL].LeaseSeq, l.Facts[stock.Redis].Segments
-	if s.line != nil && l.Facts[stock.Redis].Sold != ledger.Undecided {
-		if p.InFlight, err = s.line.InFlight(ctx, id); err != nil {
+	if l.Facts[stock.Redis].Sold != ledger.Undecided { // else it has never had a ticket
+		if p.InFlight, err = s.inFlight(ctx, id); err != nil {
 			return p, errors.Join(l.Down(), err)
 		}
 	}

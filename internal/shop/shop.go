@@ -20,7 +20,6 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/shop/kafka"
-	"lastitem/internal/shop/tickets"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
@@ -38,8 +37,8 @@ type Shop struct {
 	closers  []func(context.Context) error
 	releases step.Throttle // of the log
 	requests requests
-	line     *tickets.Line // nil = there is no Redis, or no SQL
 	*reservations
+	*ticketing
 }
 
 type entry struct {
@@ -70,7 +69,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		requests: requests{work: cmp.Or(o.Work, defaultWork), settle: o.Settle}}
 	s.outage = s.newOutage()
 	s.reservations = newReservations(b, o, &s.requests, modes)
-	s.openTickets()
+	s.ticketing = newTicketing(b, o, &s.requests, func() { s.repeated("redis-stream") })
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {
@@ -80,6 +79,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		s.byName[m.Name] = e
 	}
 	s.closers = append(s.closers, s.sweep()...)
+	s.closers = append(s.closers, s.ticketing.close)
 	return s, nil
 }
 

@@ -38,6 +38,7 @@ var (
 	// the request ended at its deadline; joined with ErrUnknown, it may have happened
 	ErrLimit           = store.ErrLimit
 	ErrQueueFull       = store.ErrQueueFull
+	ErrCrowded         = errors.New("stock: too many readers wait for tickets")
 	ErrTooLate         = errors.New("stock: no answer in time")
 	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy

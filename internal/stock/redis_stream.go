@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
@@ -75,4 +77,16 @@ func (s redisStreamDeductor) Deduct(ctx context.Context, req Request) (Receipt, 
 	}
 	s.deps.Steps.At(ctx, step.Written, "")
 	return Receipt{OrderID: order.ID, Queued: true, Remaining: &won.Remaining, Stored: won.Answer}, nil
+}
+
+// TicketID is the id of the ticket of an order: it says which product it is of.
+func TicketID(product int64, order string) string {
+	return strconv.FormatInt(product, 10) + "-" + order
+}
+
+// ParseTicket reads a ticket's id.
+func ParseTicket(id string) (product int64, order string, ok bool) {
+	head, order, _ := strings.Cut(id, "-")
+	product, err := strconv.ParseInt(head, 10, 64)
+	return product, order, err == nil && product > 0 && len(order) == 36
 }

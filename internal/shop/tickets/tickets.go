@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -69,9 +68,6 @@ const (
 
 // ErrPanic is the panic of a transaction: it was rolled back.
 var ErrPanic = errors.New("tickets: panic")
-
-// ErrCrowded: too many readers wait.
-var ErrCrowded = errors.New("tickets: too many readers wait")
 
 const (
 	batchLimit = 500
@@ -133,16 +129,6 @@ func (l *Line) Win(ctx context.Context, s redisdb.Sale) (redisdb.Sold, error) {
 		l.wake(s.Orders[0].ProductID)
 	}
 	return out, err
-}
-
-// ID is the id of the ticket of an order: it says which product it is of.
-func ID(product int64, order string) string { return strconv.FormatInt(product, 10) + "-" + order }
-
-// Parse reads a ticket's id.
-func Parse(id string) (product int64, order string, ok bool) {
-	head, order, _ := strings.Cut(id, "-")
-	product, err := strconv.ParseInt(head, 10, 64)
-	return product, order, err == nil && product > 0 && len(order) == 36
 }
 
 // wake consumes a product now.
@@ -345,7 +331,7 @@ func (l *Line) InFlight(ctx context.Context, product int64) (int64, error) {
 // Find returns where a ticket is on its way, after at most wait while it is queued. [store.ErrNoTicket]: there is none
 // in the product's present run.
 func (l *Line) Find(ctx context.Context, id string, wait time.Duration) (ledger.TicketEnd, error) {
-	product, order, ok := Parse(id)
+	product, order, ok := stock.ParseTicket(id)
 	if !ok {
 		return ledger.TicketEnd{}, fmt.Errorf("%w: %q", stock.ErrNoTicket, id)
 	}
@@ -378,7 +364,29 @@ func (l *Line) look(ctx context.Context, product int64, order string) (ledger.Ti
 	}
 	end, there := ends[order]
 	if !there || end.ProductID != product {
-		return queued, fmt.Errorf("%w: %s", stock.ErrNoTicket, ID(product, order))
+		return queued, fmt.Errorf("%w: %s", stock.ErrNoTicket, stock.TicketID(product, order))
 	}
 	return end, nil
+}
+
+// measure registers the metrics.
+func (l *Line) measure() {
+	if l.o.Gauge == nil {
+		return
+	}
+	read := func(pick func(age time.Duration, inFlight int64) float64) func() float64 {
+		return func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), seldom)
+			defer cancel()
+			age, n, err := l.o.Tickets.Oldest(ctx)
+			if err != nil {
+				return math.NaN()
+			}
+			return pick(age, n)
+		}
+	}
+	l.o.Gauge("shop_tickets_in_flight", "Tickets whose orders are still to be written in SQL; absent if that cannot be read.",
+		nil, read(func(_ time.Duration, n int64) float64 { return float64(n) }))
+	l.o.Gauge("shop_ticket_oldest_seconds", "For how long the oldest ticket in flight has waited for its order; absent if "+
+		"that cannot be read.", nil, read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
 }

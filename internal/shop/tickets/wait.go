@@ -2,9 +2,10 @@ package tickets
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
+
+	"lastitem/internal/stock"
 )
 
 // waiting are the readers of this replica that wait for an end. Those of a product share one question to Redis at a
@@ -31,7 +32,7 @@ func (w *waiting) wait(ctx context.Context, product int64, order string, most ti
 	w.mu.Lock()
 	if w.all >= w.most {
 		w.mu.Unlock()
-		return ErrCrowded
+		return stock.ErrCrowded
 	}
 	w.all++
 	if w.of == nil {
@@ -97,26 +98,4 @@ func (w *waiting) ask(product int64, queued func(ctx context.Context, product in
 		}
 		w.mu.Unlock()
 	}
-}
-
-// measure registers the metrics.
-func (l *Line) measure() {
-	if l.o.Gauge == nil {
-		return
-	}
-	read := func(pick func(age time.Duration, inFlight int64) float64) func() float64 {
-		return func() float64 {
-			ctx, cancel := context.WithTimeout(context.Background(), seldom)
-			defer cancel()
-			age, n, err := l.o.Tickets.Oldest(ctx)
-			if err != nil {
-				return math.NaN()
-			}
-			return pick(age, n)
-		}
-	}
-	l.o.Gauge("shop_tickets_in_flight", "Tickets whose orders are still to be written in SQL; absent if that cannot be read.",
-		nil, read(func(_ time.Duration, n int64) float64 { return float64(n) }))
-	l.o.Gauge("shop_ticket_oldest_seconds", "For how long the oldest ticket in flight has waited for its order; absent if "+
-		"that cannot be read.", nil, read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
 }

@@ -20,6 +20,13 @@ import (
 var sellScript, sellForBuyer = redis.NewScript(source("answers") + "local buyer, ticket\n" + source("sell")),
 	redis.NewScript(source("answers") + "local buyer, ticket = table.remove(ARGV)\n" + source("sell"))
 
+// winScript makes a ticket instead of an order: see tickets.go.
+var winScript = redis.NewScript(source("answers") + `local buyer = table.remove(ARGV)
+if buyer == '' then buyer = nil end
+local ticket = {most = tonumber(table.remove(ARGV)), id = table.remove(ARGV), rules = table.remove(KEYS),
+  hash = table.remove(KEYS), stream = table.remove(KEYS)}
+` + source("sell"))
+
 // Sale is what [Store.Sell] does in one script.
 type Sale struct {
 	// Orders has one order for each product, no product twice; Redis fills in the remaining count.
@@ -177,6 +184,12 @@ func (t *selling) keys(reach bool) []string {
 		keys = append(keys, t.r.claimKey(t.Key))
 	}
 	return keys
+}
+
+// ticketKeys appends what a ticket needs beside the keys of a sale.
+func (t *selling) ticketKeys(keys []string) []string {
+	product := t.Orders[0].ProductID
+	return append(keys, t.r.key("stream", product), t.r.key("tickets", product), t.r.key("rules", product))
 }
 
 // stocks appends the keys of the counts.

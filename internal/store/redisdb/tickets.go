@@ -28,21 +28,8 @@ import (
 // ticketGroup is the group of all consumers.
 const ticketGroup = "shop"
 
-var (
-	winScript = redis.NewScript(source("answers") + `local buyer = table.remove(ARGV)
-if buyer == '' then buyer = nil end
-local ticket = {most = tonumber(table.remove(ARGV)), id = table.remove(ARGV), rules = table.remove(KEYS),
-  hash = table.remove(KEYS), stream = table.remove(KEYS)}
-` + source("sell"))
-	ticketReadScript, ticketEndScript, ticketDropScript = script("ticket_read"), script("ticket_end"),
-		script("ticket_drop")
-)
-
-// ticketKeys appends what a ticket needs beside the keys of a sale.
-func (t *selling) ticketKeys(keys []string) []string {
-	product := t.Orders[0].ProductID
-	return append(keys, t.r.key("stream", product), t.r.key("tickets", product), t.r.key("rules", product))
-}
+var ticketReadScript, ticketEndScript, ticketDropScript = script("ticket_read"), script("ticket_end"),
+	script("ticket_drop")
 
 // Tickets are the tickets of a store. There is one for each store in a process.
 type Tickets struct {
