@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/internal/stock"
 	"lastitem/say/report"
 )
@@ -29,7 +31,7 @@ var (
 	bytesWord    = regexp.MustCompile(` \(\d+ bytes\)$`)
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
-	runWord      = regexp.MustCompile(`(\brun = )\d+`)
+	runWord      = regexp.MustCompile(`(\brun(?: =)? )\d+`)
 	// of the answers that Redis keeps
 	runName = regexp.MustCompile(`\brun-[0-9a-z]+`)
 )
@@ -50,11 +52,12 @@ type stabilizer struct {
 // stabilize finds in the answer what must be replaced.
 func stabilize(tr Trace) stabilizer {
 	var answer struct {
-		OrderID string `json:"order_id"`
-		Fence   uint64 `json:"fence"`
+		OrderID  string `json:"order_id"`
+		TicketID string `json:"ticket_id"`
+		Fence    uint64 `json:"fence"`
 	}
 	_ = json.Unmarshal([]byte(tr.Answer), &answer) // one without has none
-	s := stabilizer{order: answer.OrderID}
+	s := stabilizer{order: cmp.Or(answer.OrderID, api.Ticket{TicketID: answer.TicketID}.OrderOf())}
 	counting := func(b stock.Backend) bool {
 		return slices.Contains([]stock.Backend{stock.NeedZooKeeper, stock.NeedEtcd, stock.NeedConsul}, b)
 	}

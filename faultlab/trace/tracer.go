@@ -157,7 +157,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 	if err := t.ask(ctx, &warm); err != nil {
 		return err
 	}
-	if warm.Status != http.StatusOK {
+	if warm.Status != http.StatusOK && warm.Status != http.StatusAccepted {
 		return fmt.Errorf("%s answers %d %s", tr.Target, warm.Status, warm.Answer)
 	}
 	if _, err := t.settle(ctx, tr.Mode, began, time.Now()); err != nil {
