@@ -11,5 +11,6 @@ CREATE TABLE IF NOT EXISTS received (
   idempotency_key VARBINARY(255) NULL,
   deliveries      BIGINT      NOT NULL,
   at_us           BIGINT      NOT NULL,
-  UNIQUE KEY received_once (product_id, run, idempotency_key)
+  UNIQUE KEY received_once (product_id, run, idempotency_key),
+  KEY received_outcome (product_id, outcome)
 ) ENGINE = InnoDB;

@@ -14,3 +14,5 @@ CREATE TABLE IF NOT EXISTS received (
 );
 
 CREATE UNIQUE INDEX IF NOT EXISTS received_once ON received (product_id, run, idempotency_key);
+
+CREATE INDEX IF NOT EXISTS received_outcome ON received (product_id, outcome);

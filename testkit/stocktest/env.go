@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/testkit/testenv"
 )
@@ -33,6 +34,9 @@ type Env struct {
 	// fail at once while a backend is down.
 	Work   time.Duration
 	Health backend.Health
+
+	// Tickets says how the n-th replica handles tickets, from 0; nil = as usual.
+	Tickets func(n int) shop.TicketOptions
 
 	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait
 	// longer than by default: on a busy machine a server, and an embedded one most of all, may wait seconds for a

@@ -43,6 +43,7 @@ const lockTTL = 5 * time.Minute
 type Harness struct {
 	Replicas []*Replica
 	env      Env
+	modes    []stock.Mode
 	products atomic.Int64
 }
 
@@ -58,10 +59,10 @@ type Replica struct {
 // Open applies the migrations and starts n replicas with the given modes.
 func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 	t.Helper()
-	h := &Harness{env: env}
+	h := &Harness{env: env, modes: modes}
 	h.products.Store(100)
-	for i := range n {
-		h.Replicas = append(h.Replicas, open(t, env, fmt.Sprintf("replica-%d", i+1), modes))
+	for range n {
+		h.Start(t)
 	}
 	for _, r := range h.Replicas {
 		for _, m := range modes {
@@ -71,6 +72,12 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 		}
 	}
 	return h
+}
+
+// Start starts one more replica.
+func (h *Harness) Start(t testing.TB) {
+	t.Helper()
+	h.Replicas = append(h.Replicas, open(t, h.env, len(h.Replicas), h.modes))
 }
 
 // AwaitMode waits until a mode can be used, if the replica has that mode.
@@ -90,8 +97,9 @@ func (r *Replica) AwaitMode(t testing.TB, name string) {
 // calm is how long a server may take to answer in tests that are not about time-outs.
 const calm = 15 * time.Second
 
-func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
+func open(t testing.TB, env Env, n int, modes []stock.Mode) *Replica {
 	t.Helper()
+	name := fmt.Sprintf("replica-%d", n+1)
 	steps := &step.Stream{}
 	locks := handoff.Options{TTL: lockTTL, Steps: steps}
 	if env.Patience.Redis == 0 {
@@ -123,6 +131,9 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	o := shop.Options{
 		Replica: name, Steps: steps, Log: env.Log, Work: cmp.Or(env.Work, 10*Patience), Settle: env.Patience.Settle,
 		KeepKeys: idempotency.Retention(time.Hour),
+	}
+	if env.Tickets != nil {
+		o.Tickets = env.Tickets(n)
 	}
 	if env.Health != (backend.Health{}) {
 		b.Ask = func(ctx context.Context, b stock.Backend) error { return set.Ask(ctx, string(b)) }
@@ -214,6 +225,12 @@ func (h *Harness) ProductOf(t testing.TB, m stock.Mode, units int64, most int) i
 // Rules are those that a mode wants, with so many segments at most.
 func Rules(m stock.Mode, most int) ledger.Rules {
 	return ledger.Rules{Segments: min(m.Segments, most), Units: m.Units()}
+}
+
+// ProductWith is Product by the given rules.
+func (h *Harness) ProductWith(t testing.TB, units int64, r ledger.Rules) int64 {
+	t.Helper()
+	return h.made(t, units, r)
 }
 
 func (h *Harness) made(t testing.TB, units int64, r ledger.Rules) int64 {

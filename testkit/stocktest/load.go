@@ -158,7 +158,7 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	}
 	out := &api.Ledger{
 		ProductID: product, Initial: map[api.Store]int64{}, Stock: map[api.Store]int64{},
-		Adjustments: map[api.Store][]api.Adjustment{},
+		Adjustments: map[api.Store][]api.Adjustment{}, Released: map[api.Store]bool{},
 		Unavailable: map[api.Store]string{},
 	}
 	for s, err := range l.Unavailable {
@@ -166,6 +166,7 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	}
 	for s, f := range l.Facts {
 		out.Initial[api.Store(s)], out.Stock[api.Store(s)] = f.Initial, f.Stock
+		out.Released[api.Store(s)] = f.Released
 		for _, a := range f.Adjustments {
 			out.Adjustments[api.Store(s)] = append(out.Adjustments[api.Store(s)], api.Adjustment{Delta: a.Delta,
 				Key: string(a.Key)})

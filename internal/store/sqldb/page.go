@@ -122,7 +122,7 @@ func (v *view) held(product int64, f *ledger.Facts) error {
 	if err := v.q.count(product, f, row); err != nil {
 		return err
 	}
-	err := row(v.q.HoldsOf, v.now, product, product).Scan(&f.Held, &v.overdue, &f.Released)
+	err := row(v.q.HoldsOf, v.now, product, product, product).Scan(&f.Held, &v.overdue, &f.Released)
 	f.Released = f.Released || f.Restocked > 0
 	return err
 }

@@ -161,10 +161,11 @@ UPDATE reservation_item SET quantity = quantity - ? WHERE reservation_id = ? AND
   AND EXISTS (SELECT 1 FROM reservation r WHERE r.id = reservation_item.reservation_id AND r.state = 'held' AND r.expires_us = ?)
 
 -- name: holds_of
--- The units of a product that are held in a snapshot, those of them that are overdue, and whether there were reservations. It reads the
--- reservations that are held, not those that have ended. ?1 = now, ?2 = product, ?3 = product.
+-- The units of a product that are held in a snapshot, those of them that are overdue, and whether there were reservations, or tickets whose
+-- units went back. It reads the reservations that are held, not those that have ended. ?1 = now, ?2, ?3, ?4 = product.
 SELECT COALESCE(SUM(i.quantity), 0), COALESCE(SUM(CASE WHEN r.expires_us <= ? THEN i.quantity ELSE 0 END), 0),
   EXISTS (SELECT 1 FROM product_stock q JOIN reservation_item j ON j.product_id = q.id AND j.run = q.run WHERE q.id = ?)
+    OR EXISTS (SELECT 1 FROM received e WHERE e.product_id = ? AND e.outcome <> 'sold')
 FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = p.run
 JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = ?
 
