@@ -7,9 +7,9 @@
 // is repeated; the others sell to it again.
 //
 // ReserveSQL and ReserveRedis hold units until the buyer pays. They are longer: a hold is a sweep and three ends that
-// exclude each other. They have a limit per buyer, returns, and adjustments of the stock while it sells; parts of a hold
-// or of an order they have not. reservation.go has what they share. They do not sell without a hold, and know no runs:
-// if you set the stock again, existing holds stay.
+// exclude each other. They have a limit per buyer, returns, and adjustments of the stock while it sells, but no parts
+// of a hold or of an order. reservation.go has what they share. They do not sell without a hold, and know no runs: if
+// you set the stock again, existing holds stay.
 package plain
 
 import (

@@ -33,10 +33,11 @@ import (
 // per_buyer is how many units a buyer may hold or have, 0 = any number. rehold says that a payment after the deadline
 // gets the units if they are still free; otherwise it goes back.
 //
-// Traps: lock in this order everywhere: the reservation, the payment or the adjustment, the buyer, the stock. UTC_TIMESTAMP is when its
-// statement began, so read it in a statement after the lock. Units that are held have no counter of their own, which
-// could differ from the rows. Each payment has one end, in the transaction of its answer: keep its row. After an error
-// that is none of the answers nobody gives money back: repeat it with the same key or payment.
+// Traps: lock in this order everywhere: the reservation, the payment or the adjustment, the buyer, the stock.
+// UTC_TIMESTAMP is when its statement began, so read it in a statement after the lock. Units that are held have no
+// counter of their own, which could differ from the rows. Each payment has one end, in the transaction of its answer:
+// keep its row. After an error that is none of the answers nobody gives money back: repeat it with the same key or
+// payment.
 type ReserveSQL struct{ DB *sql.DB }
 
 const clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
