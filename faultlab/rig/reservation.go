@@ -27,7 +27,10 @@ type Reservations struct {
 	ended string // see Ended
 }
 
-// Reserve has an actor make a reservation of one unit, and waits for the answer.
+// other is the second product of the lane's carts. It comes before the lane's product in each list of a cart's lines.
+func (l *Lane) other() int64 { return l.Product() - 1000 }
+
+// Reserve has an actor make a reservation, and waits for the answer.
 func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
 	p := r.Ask(a, judge.Reserve, Reservation{}, length)
 	if err := p.Wait(ctx); err != nil {
@@ -40,17 +43,45 @@ func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Durati
 	return p.made, nil
 }
 
-// Ask sends an actor a request about a reservation, or one that makes it, for length. The key of each is new.
+// Ask sends an actor a request about a reservation, or one that makes it, for length, or extends it by that. The key of
+// each is new. What is cancelled or returned is what the victim cancels or returns; an order is returned to the stock.
 func (r *Reservations) Ask(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration) *Pending {
-	ask := r.scene.ask
-	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, r.scene.NewKey(), -1
-	return r.scene.begin(a.URL, a, ask)
+	return r.begin(a, kind, h, length, r.scene.NewKey())
 }
 
 // AskAgain is [Reservations.Ask] for [Long] with a key that earlier requests may have.
 func (r *Reservations) AskAgain(a *Actor, kind judge.ReservationKind, h Reservation, key string) *Pending {
+	return r.begin(a, kind, h, Long, key)
+}
+
+// Again sends an actor the request that another one was sent.
+func (r *Reservations) Again(a *Actor, p *Pending) *Pending { return r.scene.begin(a.URL, a, p.ask) }
+
+// Adjust has an actor add units to the stock or, below zero, take free ones.
+func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 	ask := r.scene.ask
-	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, Long, key, -1
+	ask.Kind, ask.Quantity, ask.Key = judge.Adjust, units, r.scene.NewKey()
+	return r.scene.begin(a.URL, a, ask)
+}
+
+func (r *Reservations) begin(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration, key string,
+) *Pending {
+	ask := r.scene.ask
+	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, key, -1
+	switch about := ask.About; kind {
+	case judge.Reserve:
+		if ask.Quantity = about.Part + 1; about.Cart {
+			ask.Second = r.scene.Lane.other()
+		}
+	case judge.Cancel:
+		if ask.Part = about.Part; about.Line {
+			ask.Line = ask.Product
+		}
+	case judge.Return:
+		ask.Order, ask.Part, ask.Restock = h.Order, about.Part, true
+	case judge.Adjust:
+		ask.Quantity = 1
+	}
 	return r.scene.begin(a.URL, a, ask)
 }
 
@@ -68,26 +99,34 @@ func (r *Reservations) PassDeadline(ctx context.Context, h Reservation) (ended b
 }
 
 // First has B make the reservations that the victim's request is about, for length, and returns the last. If the
-// request is a late one, their deadline has passed.
+// request is a late one, their deadline has passed; if it returns an order, B has paid.
 func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reservation, err error) {
 	about := r.scene.ask.About
 	if about.Overdue {
 		length = Brief
 	}
-	for range about.Units() {
+	if about.Kind == Reserve || about.Kind == Adjust {
+		return h, nil
+	}
+	for range about.Units() / (about.Part + 1) {
 		if h, err = r.Reserve(ctx, r.scene.Lane.B, length); err != nil {
 			return h, err
 		}
 	}
-	if about.Overdue {
+	switch {
+	case about.Overdue:
 		err = h.Overdue(ctx)
+	case about.Kind == Return:
+		paid := r.Ask(r.scene.Lane.B, judge.Confirm, h, 0)
+		err = paid.Wait(ctx)
+		h.Order = paid.made.Order
 	}
 	return h, err
 }
 
-// Hold is [Scene.Hold] for a request about a reservation, or for a sweep, for which it returns no request.
+// Hold is [Scene.Hold] for a request about a reservation, for length, or for a sweep, for which it returns no request.
 func (r *Reservations) Hold(
-	ctx context.Context, a *Actor, at Position, kind judge.ReservationKind, h Reservation,
+	ctx context.Context, a *Actor, at Position, kind judge.ReservationKind, h Reservation, length time.Duration,
 ) (*Pending, *wire.Hold, error) {
 	if kind == SweepDue {
 		hold, err := r.Sweep(ctx, a, &at)
@@ -96,7 +135,7 @@ func (r *Reservations) Hold(
 		}
 		return nil, hold, err
 	}
-	return r.scene.holdSent(ctx, a, at, func() *Pending { return r.Ask(a, kind, h, 0) })
+	return r.scene.holdSent(ctx, a, at, func() *Pending { return r.Ask(a, kind, h, length) })
 }
 
 // Sweep has an actor sweep once, and does what [Reservations.FollowSweep] does. The hold is nil without a position.
@@ -175,16 +214,38 @@ func (r *Reservations) judge(ctx context.Context) (judge.Report, error) {
 	if err != nil {
 		return judge.Report{}, err
 	}
+	var other *api.Reservations
+	if lane := r.scene.Lane; r.scene.ask.About.Cart {
+		if other, err = lane.site().shop().ReservationsNow(ctx, lane.other(), r.scene.ask.Store); err != nil {
+			return judge.Report{}, err
+		}
+	}
 	r.scene.mu.Lock()
 	defer r.scene.mu.Unlock()
-	var ops []judge.ReservationOp
-	for _, p := range r.scene.ops {
-		ops = append(ops, p.hold)
+	var ops, others []judge.ReservationOp
+	for _, p := range slices.Concat(r.scene.ops, r.scene.adjusts) {
+		if ops = append(ops, p.hold); !p.hold.Line {
+			others = append(others, p.hold)
+		}
 	}
 	for _, h := range told.Rows {
 		if h.ReservationID == ops[0].ReservationID {
 			r.ended = h.State
 		}
 	}
-	return judge.Reservations(told, ops, "en").Report, nil
+	report := judge.Reservations(told, ops, "en").Report
+	if other != nil && report.Verdict == judge.Exact {
+		report = judge.Reservations(other, others, "en").Report
+	}
+	return report, nil
+}
+
+// adjusted are the scene's adjustments of the stock, as the clients saw them.
+func adjusted(s *Scene) (ops []judge.Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.adjusts {
+		ops = append(ops, p.op)
+	}
+	return ops
 }
