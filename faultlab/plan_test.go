@@ -202,7 +202,7 @@ func TestReservations(t *testing.T) {
 		}
 	}
 	testkit.Is(t, fault.Retry.Stock(""), rig.Stock, "the units of a deduction")
-	testkit.Is(t, len(variants), 25, "the variants of retry")
+	testkit.Is(t, len(variants), 27, "the variants of retry")
 	for _, variant := range fault.Expiry.Variants(api.Mode{Cart: true}) {
 		about := fault.Expiry.About(variant)
 		late := strings.HasPrefix(variant, "late-") || about.Rehold || about.Kind == rig.SweepDue

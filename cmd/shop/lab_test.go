@@ -81,6 +81,18 @@ func TestLab(t *testing.T) {
 	}
 }
 
+// The lab repeats requests about reservations, and adjusts the stock, where a command is one script.
+func TestLabReserves(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, stack.Redis)
+	out, code := runShop(t, program(t), "lab", "--mode", "reserve-redis", "--fault", "replicas,retry")
+	for _, want := range []string{".    as claimed, 10 schedules", ".    as claimed, 104 schedules"} {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d, want %d and %q:\n%s", code, cli.ExitOK, want, out)
+		}
+	}
+}
+
 // fileOf returns the name of a file with this text.
 func fileOf(t *testing.T, text string) string {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"lastitem/stack/wire"
 )
 
-// The endings of a variant in which a request about a reservation, its order or the stock is repeated with its key: while
-// A is held or its command is on the way, or after A was killed.
+// The endings of a variant in which a request about a reservation, its order or the stock is repeated with its key:
+// while A is held or its command is on the way, or after A was killed.
 const (
 	twice = "-twice"
 	dead  = "-crashed"
@@ -32,6 +32,7 @@ var repeated = []struct {
 	{"extended-of-two", rig.About{Kind: rig.Extend, Extends: 2}},
 	{"returned", rig.About{Kind: rig.Return}},
 	{"part-returned", rig.About{Kind: rig.Return, Part: 1}},
+	{"limited-returned", rig.About{Kind: rig.Return, Limited: true}},
 	{"adjusted", rig.About{Kind: rig.Adjust}},
 }
 
