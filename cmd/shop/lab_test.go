@@ -86,10 +86,8 @@ func TestLabReserves(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, stack.Redis)
 	out, code := runShop(t, program(t), "lab", "--mode", "reserve-redis", "--fault", "replicas,retry")
-	for _, want := range []string{".    as claimed, 10 schedules", ".    as claimed, 104 schedules"} {
-		if code != cli.ExitOK || !strings.Contains(out, want) {
-			t.Errorf("exit %d, want %d and %q:\n%s", code, cli.ExitOK, want, out)
-		}
+	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
+		t.Errorf("exit %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 }
 

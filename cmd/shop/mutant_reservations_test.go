@@ -56,8 +56,8 @@ func loaded(name string, edits ...testenv.Edit) mutant {
 	return tested(name, "./cmd/shop TestLoadtestReserves", edits...)
 }
 
-// reservationMutants break a rule each of how reservations begin and end. The lab plays no extension, no return, no
-// cart that holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
+// reservationMutants break a rule each of how reservations begin and end. The lab plays no new run during a schedule,
+// and no two extensions, parts or payments of one reservation: the load test, or a test of the store finds those.
 var reservationMutants = []mutant{
 	expiring("a reservation that is not locked, and an end that changes no row", "O",
 		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL,
