@@ -146,7 +146,7 @@ var reservationMutants = []mutant{
 		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}).
 		inLab(sqlRetry, "O"),
 	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}).inLab(sqlRetry, "LA"),
+		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
 	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}",
 			"{quantity = units}"}),

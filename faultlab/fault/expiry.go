@@ -25,7 +25,7 @@ const (
 	extended        = "extended"         // A extends it, from before the deadline on
 	lateExtension   = "late-extension"   // an extension that begins after the deadline
 	killedExtension = "killed-extension" // A is killed before the deadline, and the extension repeated after it
-	partCancelled   = "part-cancelled"   // A cancels one of two units, from before the deadline on
+	partCancelled   = "part-cancelled"   // A cancels one of three units, from before the deadline on
 	latePart        = "late-part"        // and from after it on
 	cartPayment     = "cart-payment"     // the reservations are of two products, and paid before the deadline
 	cartRehold      = "cart-rehold"      // or late, and may take the units again

@@ -30,9 +30,15 @@ type Reservations struct {
 // other is the second product of the lane's carts. It comes before the lane's product in each list of a cart's lines.
 func (l *Lane) other() int64 { return l.Product() - 1000 }
 
-// Reserve has an actor make a reservation, and waits for the answer.
+// Reserve has an actor make a reservation of one unit, and waits for the answer.
 func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
-	p := r.Ask(a, judge.Reserve, Reservation{}, length)
+	return r.reserve(ctx, a, length, 1)
+}
+
+func (r *Reservations) reserve(ctx context.Context, a *Actor, length time.Duration, units int64) (Reservation, error) {
+	ask := r.ask(judge.Reserve, Reservation{}, length, r.scene.NewKey())
+	ask.Quantity = units
+	p := r.scene.begin(a.URL, a, ask)
 	if err := p.Wait(ctx); err != nil {
 		return Reservation{}, err
 	}
@@ -46,12 +52,12 @@ func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Durati
 // Ask sends an actor a request about a reservation, or one that makes it, for length, or extends it by that. The key of
 // each is new. What is cancelled or returned is what the victim cancels or returns; an order is returned to the stock.
 func (r *Reservations) Ask(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration) *Pending {
-	return r.begin(a, kind, h, length, r.scene.NewKey())
+	return r.scene.begin(a.URL, a, r.ask(kind, h, length, r.scene.NewKey()))
 }
 
 // AskAgain is [Reservations.Ask] for [Long] with a key that earlier requests may have.
 func (r *Reservations) AskAgain(a *Actor, kind judge.ReservationKind, h Reservation, key string) *Pending {
-	return r.begin(a, kind, h, Long, key)
+	return r.scene.begin(a.URL, a, r.ask(kind, h, Long, key))
 }
 
 // Again sends an actor the request that another one was sent.
@@ -64,13 +70,12 @@ func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 	return r.scene.begin(a.URL, a, ask)
 }
 
-func (r *Reservations) begin(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration, key string,
-) *Pending {
+func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length time.Duration, key string) Ask {
 	ask := r.scene.ask
 	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, key, -1
 	switch about := ask.About; kind {
 	case judge.Reserve:
-		if ask.Quantity = about.Part + 1; about.Cart {
+		if about.Cart {
 			ask.Second = r.scene.Lane.other()
 		}
 	case judge.Cancel:
@@ -82,7 +87,7 @@ func (r *Reservations) begin(a *Actor, kind judge.ReservationKind, h Reservation
 	case judge.Adjust:
 		ask.Quantity = 1
 	}
-	return r.scene.begin(a.URL, a, ask)
+	return ask
 }
 
 // PassDeadline ends a reservation as if its deadline had passed, though no clock moves: the deadline goes back, and C
@@ -108,8 +113,12 @@ func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reser
 	if about.Kind == Reserve || about.Kind == Adjust {
 		return h, nil
 	}
-	for range about.Units() / (about.Part + 1) {
-		if h, err = r.Reserve(ctx, r.scene.Lane.B, length); err != nil {
+	each := about.Units()
+	if about.Batch {
+		each = 1
+	}
+	for range about.Units() / each {
+		if h, err = r.reserve(ctx, r.scene.Lane.B, length, each); err != nil {
 			return h, err
 		}
 	}
@@ -208,36 +217,42 @@ func (r *Reservations) read(ctx context.Context) (*api.Reservations, error) {
 	return r.scene.Lane.site().shop().ReservationsNow(ctx, r.scene.Lane.Product(), r.scene.ask.Store)
 }
 
-// judge judges a scene of reservations.
-func (r *Reservations) judge(ctx context.Context) (judge.Report, error) {
+// judge judges a scene of reservations: the lane's product, and then the other one of its carts.
+func (r *Reservations) judge(ctx context.Context) (report judge.Report, err error) {
 	told, err := r.read(ctx)
 	if err != nil {
-		return judge.Report{}, err
+		return report, err
 	}
-	var other *api.Reservations
-	if lane := r.scene.Lane; r.scene.ask.About.Cart {
-		if other, err = lane.site().shop().ReservationsNow(ctx, lane.other(), r.scene.ask.Store); err != nil {
-			return judge.Report{}, err
-		}
-	}
-	r.scene.mu.Lock()
-	defer r.scene.mu.Unlock()
-	var ops, others []judge.ReservationOp
-	for _, p := range slices.Concat(r.scene.ops, r.scene.adjusts) {
-		if ops = append(ops, p.hold); !p.hold.Line {
-			others = append(others, p.hold)
-		}
-	}
+	lane, ops := r.scene.Lane, r.ops(told.ProductID)
 	for _, h := range told.Rows {
-		if h.ReservationID == ops[0].ReservationID {
+		if len(ops) > 0 && h.ReservationID == ops[0].ReservationID {
 			r.ended = h.State
 		}
 	}
-	report := judge.Reservations(told, ops, "en").Report
-	if other != nil && report.Verdict == judge.Exact {
-		report = judge.Reservations(other, others, "en").Report
+	report = judge.Reservations(told, ops, "en").Report
+	if r.scene.ask.About.Cart && report.Verdict == judge.Exact {
+		told, err = lane.site().shop().ReservationsNow(ctx, lane.other(), r.scene.ask.Store)
+		if err == nil {
+			report = judge.Reservations(told, r.ops(lane.other()), "en").Report
+		}
 	}
-	return report, nil
+	return report, err
+}
+
+// ops are the requests of the scene as they are about one product.
+func (r *Reservations) ops(product int64) (ops []judge.ReservationOp) {
+	r.scene.mu.Lock()
+	defer r.scene.mu.Unlock()
+	for _, p := range slices.Concat(r.scene.ops, r.scene.adjusts) {
+		op := p.hold
+		if op.Outcome == judge.Refused && p.short != 0 && p.short != product {
+			op.Outcome, op.Limit = judge.Declined, false // the other product of the cart was short
+		}
+		if product == r.scene.Lane.Product() || !op.Line && op.Kind != Adjust {
+			ops = append(ops, op)
+		}
+	}
+	return ops
 }
 
 // adjusted are the scene's adjustments of the stock, as the clients saw them.

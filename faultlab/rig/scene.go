@@ -103,6 +103,7 @@ type Pending struct {
 	op    judge.Op
 	hold  judge.ReservationOp // of a request about a reservation
 	made  Reservation         // see Made
+	short int64               // the product that has refused a cart; 0 = not told
 	// promised: the answer says that the order is written later.
 	promised bool
 	stuck    bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
@@ -111,7 +112,7 @@ type Pending struct {
 
 // said notes the request with its answer, as its client knows it.
 func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
-	p.op, p.hold = ask.Op(said), ask.ReservationOp(said)
+	p.op, p.hold, p.short = ask.Op(said), ask.ReservationOp(said), said.ProductID
 	p.op.Client, p.op.Call, p.hold.Call = client, call, call
 	if said.Outcome == judge.OK {
 		p.made = Reservation{said.ReservationID, said.ExpiresAt, said.OrderID}

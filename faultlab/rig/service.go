@@ -114,7 +114,7 @@ type About struct {
 	Overdue bool  // it comes after the deadline
 	Rehold  bool  // the product lets a late payment take the units again
 	Batch   bool  // two reservations are overdue
-	Part    int64 // so many units are cancelled or returned, and one stays; 0 = all, and that is one
+	Part    int64 // so many units are cancelled or returned, and two stay; 0 = all, and that is one
 	Cart    bool  // the reservations are of two products
 	Line    bool  // and only the line of the lane's product is cancelled
 	Limited bool  // a buyer may have one unit, and there is one more
@@ -123,10 +123,13 @@ type About struct {
 
 // Units is how many are reserved.
 func (a About) Units() int64 {
-	if a.Batch {
+	switch {
+	case a.Batch:
 		return 2
+	case a.Part > 0:
+		return a.Part + 2
 	}
-	return a.Part + 1
+	return 1
 }
 
 // Reservation is a reservation that a scene has made.
