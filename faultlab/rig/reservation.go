@@ -75,7 +75,7 @@ func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length tim
 	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, key, -1
 	switch about := ask.About; kind {
 	case judge.Reserve:
-		if about.Cart {
+		if ask.Quantity = 1; about.Cart {
 			ask.Second = r.scene.Lane.other()
 		}
 	case judge.Cancel:
