@@ -30,8 +30,9 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	defer reset()
 	scene, err := lane.NewScene(resetting, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store},
 		Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
-		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m, f.About(s.Variant)),
+		ReserveFirst: reserveFirst(m, s.Store),
+		Session:      hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}

@@ -81,6 +81,16 @@ func TestLab(t *testing.T) {
 	}
 }
 
+// The lab repeats requests about reservations, and adjusts the stock, where a command is one script.
+func TestLabReserves(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, stack.Redis)
+	out, code := runShop(t, program(t), "lab", "--mode", "reserve-redis", "--fault", "replicas,retry")
+	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
+		t.Errorf("exit %d, want %d:\n%s", code, cli.ExitOK, out)
+	}
+}
+
 // fileOf returns the name of a file with this text.
 func fileOf(t *testing.T, text string) string {
 	t.Helper()

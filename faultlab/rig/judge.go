@@ -41,7 +41,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	}
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
-		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
+		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()

@@ -45,7 +45,7 @@ func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*P
 
 // asks names what a client does, in a story.
 var asks = map[judge.ReservationKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays,
-	judge.Cancel: Cancels}
+	judge.Cancel: Cancels, judge.Extend: Extends, judge.Return: Returns, judge.Adjust: Adjusts}
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
@@ -55,10 +55,14 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 			ask.Buyer = ask.Key // the next customer, each time
 		}
 	}
-	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
+	p := &Pending{done: make(chan struct{}), ask: ask, since: wire.LastID()}
 	s.mu.Lock()
 	p.said(ask, target.Answer{Outcome: judge.Unknown}, len(s.ops), int64(s.now()))
-	s.ops = append(s.ops, p)
+	if ask.Kind == judge.Adjust {
+		s.adjusts = append(s.adjusts, p)
+	} else {
+		s.ops = append(s.ops, p)
+	}
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
@@ -78,7 +82,11 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 
 // send sends a request and returns what came of it, and of a service that is not ours how a story shows it: as it came.
 func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised bool) {
-	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
+	call := s.Lane.Service.Call
+	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
+		call = s.Lane.site().shop().Call
+	}
+	r, err := call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
 		return target.Answer{Outcome: judge.Unknown}, "", false
 	}

@@ -59,11 +59,15 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	to := ask.Set
 	to.Stock = ask.Stock
-	if to.PerBuyer = ask.PerBuyer; ask.About.Rehold {
+	to.PerBuyer, to.Extends = ask.PerBuyer, ask.About.Extends
+	if ask.About.Rehold {
 		to.Late = "rehold"
 	}
 	l.initial = ask.Stock
 	err := l.Service.Reset(ctx, l.site(), to)
+	if err == nil && ask.About.Cart {
+		err = l.site().shop().SetStock(ctx, l.other(), to)
+	}
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}

@@ -102,21 +102,32 @@ const (
 	Reserve  = judge.Reserve
 	Confirm  = judge.Confirm
 	Cancel   = judge.Cancel
+	Extend   = judge.Extend
+	Return   = judge.Return
+	Adjust   = judge.Adjust
 	SweepDue = Kind("sweep")
 )
 
 // About says what the victim does. The zero value is a deduction.
 type About struct {
-	Kind    Kind // Confirm or Cancel of a reservation, or SweepDue; "" = a deduction
-	Overdue bool // it comes after the deadline
-	Rehold  bool // the product lets a late payment take the units again
-	Batch   bool // two reservations are overdue
+	Kind    Kind  // "" = a deduction
+	Overdue bool  // it comes after the deadline
+	Rehold  bool  // the product lets a late payment take the units again
+	Batch   bool  // two reservations are overdue
+	Part    int64 // so many units are cancelled or returned, and two stay; 0 = all, and that is one
+	Cart    bool  // the reservations are of two products
+	Line    bool  // and only the line of the lane's product is cancelled
+	Limited bool  // a buyer may have one unit, and there is one more
+	Extends int   // how often a reservation may be extended; 0 = once
 }
 
 // Units is how many are reserved.
 func (a About) Units() int64 {
-	if a.Batch {
+	switch {
+	case a.Batch:
 		return 2
+	case a.Part > 0:
+		return a.Part + 2
 	}
 	return 1
 }
@@ -125,6 +136,7 @@ func (a About) Units() int64 {
 type Reservation struct {
 	ID    string
 	Until time.Time // its deadline, by the store's clock, which is this machine's
+	Order string    // of one that has been paid
 }
 
 // Overdue returns when the deadline of a reservation has passed.
