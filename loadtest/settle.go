@@ -53,8 +53,8 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }
 		quiet := res.Started.Add(time.Duration(last) + settleServer)
 		if svc.foreign {
-			if last < 0 {
-				quiet = time.Time{}
+			if watched := res.Started.Add(res.Elapsed + svc.watch); last < 0 || watched.After(quiet) {
+				quiet = watched
 			}
 			var rested bool
 			b.ledger, rested, b.err = target.AtRest(ctx, read, svc.gone, acceptedOf(res, product), quiet, svc.patience)
