@@ -179,19 +179,20 @@ func (f Foreign) judgeBooks(in judge.Input, before int64, b bookkeeping, w *witn
 	case b.ledger == nil:
 		unread = text.Of("the stock was not read: give --stock-url, --stock-sql or --stock-redis").Errorf()
 	case f.Orders != (target.Source{}):
-		return f.judgeOrders(in, b.ledger, w)
+		return f.judgeOrders(in, b, w)
 	default:
 		judged := func(in judge.Input) judge.Report {
 			return judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in)
 		}
 		open := w.promise(in.History, nil)
-		return excuse(w.doubt(judged(in), nil, open), readings(f.Remote, in, w), judged)
+		return excuse(w.doubt(judged(in), nil, open), readings(f.Remote, in, b, w), judged)
 	}
 	return judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang, Missing: []string{text.ErrorIn(f.Lang, unread)}}
 }
 
 // judgeOrders judges a product by its orders.
-func (f Foreign) judgeOrders(in judge.Input, l *api.Ledger, w *witness) judge.Report {
+func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Report {
+	l := b.ledger
 	asked := int64(0)
 	for _, op := range in.History {
 		asked = max(asked, op.Quantity)
@@ -208,7 +209,7 @@ func (f Foreign) judgeOrders(in judge.Input, l *api.Ledger, w *witness) judge.Re
 	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
 	open := w.promise(in.History, orders)
 	left := countsRefused(in)
-	r := excuse(w.doubt(judge.Judge(in), orders, open), readings(f.Remote, in, w), judge.Judge)
+	r := excuse(w.doubt(judge.Judge(in), orders, open), readings(f.Remote, in, b, w), judge.Judge)
 	if r.Orders = rows; left < 0 {
 		r.Final, r.Unchecked = left, append(r.Unchecked, text.Of("what a restock does: the stock is at %d, since refused "+
 			"requests lower it too and do not put it back").With(left).In(f.Lang))

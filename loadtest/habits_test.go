@@ -48,6 +48,7 @@ var rightHabits = []habit{
 	{"counts below zero", judge.Inconclusive, "lower it too, or more was sold", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
+	{"unpaid orders expire", judge.Inconclusive, "do unpaid orders expire", "", nil},
 	{"turns rivals away", judge.Inconclusive, "by answers like these: 409", "", nil},
 	{"a sum", judge.Exact, "", "", nil},
 	{"one line", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) { p.Quantity = 2 }},
@@ -119,10 +120,15 @@ func (h habit) tried(t *testing.T) (Result, error) {
 	if h.change != nil {
 		h.change(d, &p)
 	}
+	f := Foreign{Name: "theirs", Lang: "en", Settle: 400 * time.Millisecond}
+	if h.name == "unpaid orders expire" {
+		f.Watch = f.Settle
+	}
 	u := serve(t, habits.New(h.name).Handler().ServeHTTP)
 	r, err := d.At(u.String(), "", "")
 	testkit.Must(t, err)
-	return RunForeign(t.Context(), Foreign{Remote: r, Name: "theirs", Lang: "en", Settle: 400 * time.Millisecond}, p, nil)
+	f.Remote = r
+	return RunForeign(t.Context(), f, p, nil)
 }
 
 func TestHabits(t *testing.T) {

@@ -30,8 +30,12 @@ func excuse(r judge.Report, readings []reading, judged func(judge.Input) judge.R
 }
 
 // readings are the ways in which the books of a right service may be meant.
-func readings(f *target.Remote, in judge.Input, w *witness) (all []reading) {
-	if once, n := named(in); n > 0 {
+func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all []reading) {
+	named := map[string]bool{}
+	if once, n := without(in, func(op judge.Op) (again bool) {
+		again, named[op.OrderID] = !op.Replayed && op.OrderID != "" && named[op.OrderID], true
+		return again
+	}); n > 0 {
 		all = append(all, reading{once, text.Of("%d [answer names|answers name] an order that an earlier answer had named, "+
 			"as in %s: does the service take equal requests for one ({{key}} in --request tells them apart), or are orders "+
 			"lost?").With(n, w.first[client.CodeOK])})
@@ -40,12 +44,10 @@ func readings(f *target.Remote, in judge.Input, w *witness) (all []reading) {
 		return all
 	}
 	for _, s := range f.States(in.Ledger.ProductID) {
-		l, other := *in.Ledger, in
-		other.Ledger = &l
+		l := *in.Ledger
 		l.Orders = slices.DeleteFunc(slices.Clone(l.Orders), func(o api.Order) bool { return s.Orders[o.OrderID] })
-		other.History = slices.DeleteFunc(slices.Clone(in.History), func(op judge.Op) bool {
-			return op.Outcome == judge.OK && s.Orders[op.OrderID]
-		})
+		other, _ := without(in, func(op judge.Op) bool { return s.Orders[op.OrderID] })
+		other.Ledger = &l
 		if n := len(in.Ledger.Orders) - len(l.Orders); n > 0 && len(l.Orders) > 0 {
 			why := text.Of("%d [row differs|rows differ] by [its|their] %s from the row of the purchase that was tried, such " +
 				"as %s; without [it|them] the books add up: [does it|do they] stand? Give --orders-... that shows only orders " +
@@ -53,7 +55,21 @@ func readings(f *target.Remote, in judge.Input, w *witness) (all []reading) {
 			all = append(all, reading{other, why.With(n, s.Member, s.Row)})
 		}
 	}
-	if whole, n := listed(in); n > 0 && f.Orders.URL != "" {
+	there := map[string]bool{}
+	for _, o := range in.Ledger.Orders {
+		there[o.OrderID] = true
+	}
+	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] }); n > 0 && n <= b.gone {
+		for i := range stood.History {
+			if stood.History[i].Outcome == judge.Refused { // meanwhile, which proves nothing
+				stood.History[i].Outcome = judge.Declined
+			}
+		}
+		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their units " +
+			"come back? A shorter --settle reads before that")
+		all = append(all, reading{stood, why.With(b.gone)})
+	}
+	if whole, n := listed(in, there); n > 0 && f.Orders.URL != "" {
 		why := text.Of("the list has %d orders; %d more [was|were] answered, and by the stock sold: does the list show only " +
 			"a part, or are orders written later? Give a path that shows all, or a longer --settle")
 		all = append(all, reading{whole, why.With(len(in.Ledger.Orders), n)})
@@ -61,26 +77,18 @@ func readings(f *target.Remote, in judge.Input, w *witness) (all []reading) {
 	return all
 }
 
-// named is a history without the answers that name an order that an earlier one has named; how many these are.
-func named(in judge.Input) (_ judge.Input, n int) {
-	seen := map[string]bool{}
+// without is a history without n of the answers that count as sold.
+func without(in judge.Input, drop func(judge.Op) bool) (_ judge.Input, n int) {
+	n = len(in.History)
 	in.History = slices.DeleteFunc(slices.Clone(in.History), func(op judge.Op) bool {
-		again := op.Outcome == judge.OK && !op.Replayed && op.OrderID != "" && seen[op.OrderID]
-		if seen[op.OrderID] = true; again {
-			n++
-		}
-		return again
+		return op.Outcome == judge.OK && drop(op)
 	})
-	return in, n
+	return in, n - len(in.History)
 }
 
-// listed are the books with the orders that were answered and are not in the list, n of them, if the list may be only a
-// part: it has none, as many as a page, or those that come first or last, by time or by id.
-func listed(in judge.Input) (_ judge.Input, n int) {
-	there := map[string]bool{}
-	for _, o := range in.Ledger.Orders {
-		there[o.OrderID] = true
-	}
+// listed are the books with the orders that were answered and are not there, n of them, if the list may be only a part:
+// it has none, as many as a page, or those that come first or last, by time or by id.
+func listed(in judge.Input, there map[string]bool) (_ judge.Input, n int) {
 	var shown, more []judge.Op
 	l := *in.Ledger
 	l.Orders = slices.Clone(l.Orders)
@@ -122,6 +130,7 @@ func split(history []judge.Op, orders []api.Order, asked int64) (all []api.Order
 			named[op.OrderID] = append(named[op.OrderID], i)
 		}
 	}
+	all = make([]api.Order, 0, len(orders)) // nil means that none were read
 	for _, o := range orders {
 		answers := named[o.OrderID]
 		if free := named[""]; len(named) == 1 && free != nil {
@@ -146,16 +155,15 @@ func split(history []judge.Op, orders []api.Order, asked int64) (all []api.Order
 // countsRefused sets a stock below zero to zero, for the orders to decide, if refused requests may have lowered it too.
 // It returns what it was.
 func countsRefused(in judge.Input) (left int64) {
-	stock := in.Ledger.Stock
-	below := -stock[target.ForeignStore]
+	down := int64(0)
 	for _, op := range in.History {
 		if op.Outcome != judge.OK {
-			left -= op.Quantity
+			down += op.Quantity
 		}
 	}
-	if below <= 0 || below > -left {
+	if left = in.Ledger.Stock[target.ForeignStore]; left >= 0 || -left > down {
 		return 0
 	}
-	stock[target.ForeignStore] = 0
-	return -below
+	in.Ledger.Stock[target.ForeignStore] = 0
+	return left
 }

@@ -44,6 +44,7 @@ type bookkeeping struct {
 	early  bool        // it was read when a request without an answer could still be executed
 	// restless: the books of somebody's service had not come to rest
 	restless bool
+	gone     int // orders of an earlier reading that the last one does not have
 	err      error
 }
 

@@ -24,7 +24,7 @@ var nextLink = regexp.MustCompile(`<([^>]*)>[^,<]*;\s*rel="?next"?`)
 
 // The members that an answer may have around a list, or in a member beside it, about its pages and its length.
 var (
-	besideNames = []string{"links", "_links", "meta", "pagination", "paging", "page", "pageInfo", "page_info"}
+	besideNames = []string{"links", "_links", "data", "meta", "pagination", "paging", "page", "pageInfo", "page_info"}
 	nextNames   = []string{"next", "next_page_url", "nextPage", "next_page", "nextLink", "@odata.nextLink", "next_cursor",
 		"nextCursor", "next_page_token", "nextPageToken"}
 	totalNames = []string{"total_count", "totalCount", "total_items", "totalItems", "totalElements", "totalResults",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -311,6 +312,17 @@ func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 	}
 }
 
+// expire deletes orders that were not paid.
+func (s *Shop) expire(p string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders[p] = slices.DeleteFunc(s.orders[p], func(o order) bool {
+		expires := o["id"].(int64)%10 == 0
+		s.stock[p] += map[bool]int64{true: 1}[expires]
+		return expires
+	})
+}
+
 // claim takes a key, as the draft of the header Idempotency-Key has it: one that is in progress is answered 409, and
 // the first waits for that. It unlocks the shop if it has answered.
 func (s *Shop) claim(w http.ResponseWriter, p string, n int64, key string) (mine bool) {
@@ -401,6 +413,12 @@ func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, body)
 	case "a total":
 		send(w, http.StatusOK, order{"items": shown, "total_count": len(all)})
+	case "unpaid orders expire":
+		if p := r.PathValue("product"); len(all) > 1 && s.cached[p] == 0 { // the load is over, and the books are read
+			s.cached[p] = 1
+			time.AfterFunc(200*time.Millisecond, func() { s.expire(p) })
+		}
+		send(w, http.StatusOK, order{"items": append([]order{}, all...)})
 	case "one short list":
 		send(w, http.StatusOK, order{"items": append([]order{}, all[max(0, len(all)-37):]...)})
 	case "a total around it":
