@@ -208,12 +208,8 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	l.Orders = orders
 	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
 	open := w.promise(in.History, orders)
-	left := countsRefused(in)
-	r := excuse(w.doubt(judge.Judge(in), orders, open), readings(f.Remote, in, b, w), judge.Judge)
-	if r.Orders = rows; left < 0 {
-		r.Final, r.Unchecked = left, append(r.Unchecked, text.Of("what a restock does: the stock is at %d, since refused "+
-			"requests lower it too and do not put it back").With(left).In(f.Lang))
-	}
+	r := excuse(w.doubt(judgeRows(in), orders, open), readings(f.Remote, in, b, w), judgeRows)
+	r.Orders = rows
 	if !quantity {
 		r.Unchecked = append(r.Unchecked, text.Of("how many units each order is about: the rows do not say it, and each "+
 			"counts as the %d of its request").With(asked).In(f.Lang))

@@ -152,18 +152,26 @@ func split(history []judge.Op, orders []api.Order, asked int64) (all []api.Order
 	return all, n
 }
 
-// countsRefused sets a stock below zero to zero, for the orders to decide, if refused requests may have lowered it too.
-// It returns what it was.
-func countsRefused(in judge.Input) (left int64) {
-	down := int64(0)
+// judgeRows judges by the orders. A stock below zero that refused requests may have lowered too counts as zero, if no
+// more was ordered than there was.
+func judgeRows(in judge.Input) judge.Report {
+	l := *in.Ledger
+	left, initial := l.Stock[target.ForeignStore], l.Initial[target.ForeignStore]
+	var down, ordered int64
 	for _, op := range in.History {
 		if op.Outcome != judge.OK {
 			down += op.Quantity
 		}
 	}
-	if left = in.Ledger.Stock[target.ForeignStore]; left >= 0 || -left > down {
-		return 0
+	for _, o := range l.Orders {
+		ordered += o.Quantity
 	}
-	in.Ledger.Stock[target.ForeignStore] = 0
-	return left
+	if left >= 0 || -left > down || ordered > initial {
+		return judge.Judge(in)
+	}
+	in.Ledger, l.Stock = &l, map[api.Store]int64{target.ForeignStore: 0}
+	r := judge.Judge(in)
+	r.Final, r.Unchecked = left, append(r.Unchecked, text.Of("what a restock does: the stock is at %d, since refused "+
+		"requests lower it too and do not put it back").With(left).In(in.Lang))
+	return r
 }
