@@ -254,12 +254,13 @@ func InProgress(ops []judge.Op) (n int) {
 			byKey[op.Key] = append(byKey[op.Key], i)
 		}
 	}
-	for i, op := range ops {
+	was := slices.Clone(ops) // of two that are refused, one stays so
+	for i, op := range was {
 		if op.Outcome != judge.Refused {
 			continue
 		}
 		if slices.ContainsFunc(byKey[op.Key], func(k int) bool {
-			o := ops[k]
+			o := was[k]
 			return k != i && o.Call < op.Return && (o.Outcome == judge.Unknown || op.Call < o.Return &&
 				(o.Outcome != judge.Refused || op.Return < o.Return)) // of two that are refused, the last may be sold out
 		}) {
