@@ -260,6 +260,25 @@ func (l *Lane) helped(a *Actor, since int64) bool {
 	return slices.ContainsFunc(l.actors(), func(b *Actor) bool { return b != a && len(l.own(b, since)) > 0 })
 }
 
+// worksAlone says whether replicas send anything though nobody asks them, for so long: a relay, a sweeper, a worker that
+// polls. It is watched once.
+func (l *Lane) worksAlone(ctx context.Context, long time.Duration) bool {
+	x := l.Service.learnt
+	x.watching.Lock()
+	defer x.watching.Unlock()
+	if x.works != nil || !l.B.Alive() && !l.C.Alive() {
+		return x.works != nil && *x.works
+	}
+	works, since := false, wire.LastID()
+	for end := time.Now().Add(long); !works && time.Now().Before(end) && wait(ctx, settling) == nil; {
+		works = slices.ContainsFunc(l.actors(), func(a *Actor) bool {
+			return slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll })
+		})
+	}
+	x.works = &works
+	return works
+}
+
 // quiet returns when no replica has sent anything of its own for so long, at the latest at end.
 func (l *Lane) quiet(ctx context.Context, long time.Duration, end time.Time) error {
 	for busy := true; busy && time.Now().Before(end); {

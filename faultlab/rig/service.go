@@ -40,6 +40,9 @@ type Service struct {
 	// Gone is how many units the books say are sold: see [target.Foreign.Gone].
 	Gone func(*api.Ledger) int64
 
+	// Settle is how long the books may take to add up after a schedule; 0 = nobody has said.
+	Settle time.Duration
+
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
 	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that
@@ -147,6 +150,9 @@ type learnt struct {
 	traced bool
 	guess  time.Duration
 	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+
+	watching sync.Mutex
+	works    *bool // see Lane.worksAlone; nil = not watched yet
 }
 
 // took notes how long a request took.

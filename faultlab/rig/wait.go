@@ -143,6 +143,20 @@ func (a *Actor) waitsForRow(since int64) bool {
 	})
 }
 
+// KeptOut says that a request of an actor has not been served though no server owes it an answer: it was turned away, or
+// polls. A lease may keep it out that only ends later. The lock of a row is none: one call waits for it, or fails by it.
+func (p *Pending) KeptOut(a *Actor) bool {
+	if !a.service.Waits || p.answered() && p.op.Outcome != judge.Declined || a.waitsForRow(p.since) {
+		return false
+	}
+	return !slices.ContainsFunc(a.Calls(p.since), func(c wire.Call) bool {
+		return c.Server == gear.Database && slices.Contains(rowLocked, c.Failed)
+	})
+}
+
+// rowLocked are the errors of the database for a row that somebody else has locked.
+var rowLocked = []string{"1205", "3572"}
+
 // AwaitFailure waits until a command of the actor fails with that error number. [gear.ErrNothing]: the request was
 // answered without such an error.
 func (s *Scene) AwaitFailure(ctx context.Context, a *Actor, p *Pending, number string) error {
