@@ -31,7 +31,7 @@ type Played struct {
 	// of faults in which a lease must end, and rig.Scene.Unsettled, which it is not accused of.
 	keptOut   time.Duration
 	unsettled bool
-	ended   string        // see rig.Reservations.Ended
+	ended     string // see rig.Reservations.Ended
 	// unserved says that it Diverged because a server did not answer in time.
 	unserved bool
 }

@@ -59,16 +59,16 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		r.Verdict, r.Violations = judge.Broken, append(r.Violations, s.why)
 	}
 	if service.Waits && r.BadRefusals > 0 {
-		r.Violations = append(r.Violations, s.sayBusy())
+		r.Violations = append(r.Violations, sayBusy(s.ops))
 	}
 	return r, nil
 }
 
 // sayBusy says what settles whether a refusal, as it came, is one.
-func (s *Scene) sayBusy() string {
-	i := slices.IndexFunc(s.ops, func(p *Pending) bool { return p.op.Outcome == judge.Refused })
+func sayBusy(ops []*Pending) string {
+	i := slices.IndexFunc(ops, func(p *Pending) bool { return p.op.Outcome == judge.Refused })
 	return text.Of("if%s means busy or sold before, and not sold out, give --declined with its status, and " +
-		"--declined-body or --refused-body where both have it").With(s.ops[i].shown).En
+		"--declined-body or --refused-body where both have it").With(ops[i].shown).En
 }
 
 // told makes the refusals of repeated keys that name an order which stands what they are: it was sold, and they tell.

@@ -33,8 +33,9 @@ type StatusLine struct {
 
 // The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's
 // line is rewritten every lineTick at most. lineSlow is how often a line is written where nothing can be rewritten:
-// complete cells have lines of their own.
+// complete cells have lines of their own. lineEnds is how many schedules count as those of late.
 const (
+	lineEnds  = 8
 	lineRates = 16
 	lineStep  = time.Second
 	lineTick  = 200 * time.Millisecond
@@ -104,7 +105,7 @@ func (l *StatusLine) Tally(t faultlab.Tally) {
 		return
 	}
 	l.ends = append(l.ends, now)
-	l.ends = l.ends[max(0, len(l.ends)-lineRates):]
+	l.ends = l.ends[max(0, len(l.ends)-lineEnds):]
 	if d := now.Sub(l.since); d >= lineStep {
 		l.rates = append(l.rates, float64(t.Schedules-l.until)/d.Seconds())
 		l.rates = l.rates[max(0, len(l.rates)-lineRates):]
