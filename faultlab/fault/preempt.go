@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -24,14 +25,15 @@ func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) 
 	return p.meet(ctx, a, b)
 }
 
-// rivalServed has B ask until it is served, and notes for how long it was kept out if it was not.
+// rivalServed has B ask until it is served, and notes for how long it was kept out if it was not. A rival does not wait
+// for the victim's job, which may be given to another worker all the same: it is left for as long as a lock.
 func (p *Play) rivalServed(ctx context.Context) (*rig.Pending, error) {
 	began := time.Now()
 	b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
 	if b.KeptOut(p.Lane.B) {
 		p.KeptOut = max(p.KeptOut, time.Since(began))
 	}
-	return b, err
+	return b, cmp.Or(err, p.Lane.OutlastJobs(ctx, began.Add(p.Outlive)))
 }
 
 // stop is a request that is to be held: it is held at its position, on its way there, or answered.

@@ -236,6 +236,14 @@ func (l *Lane) idle(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
+// OutlastJobs waits until end where replicas work for requests after the answer.
+func (l *Lane) OutlastJobs(ctx context.Context, end time.Time) error {
+	if l.Service.learnt.rest() == 0 {
+		return nil
+	}
+	return wait(ctx, time.Until(end))
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
