@@ -33,7 +33,7 @@ func (p *Play) rivalServed(ctx context.Context) (*rig.Pending, error) {
 	if b.KeptOut(p.Lane.B) {
 		p.KeptOut = max(p.KeptOut, time.Since(began))
 	}
-	return b, cmp.Or(err, p.Lane.OutlastJobs(ctx, began.Add(p.Outlive)))
+	return b, cmp.Or(err, rig.OutlastJobs(ctx, p.Lane, began.Add(p.Outlive)))
 }
 
 // stop is a request that is to be held: it is held at its position, on its way there, or answered.

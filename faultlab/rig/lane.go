@@ -237,7 +237,7 @@ func (l *Lane) idle(ctx context.Context, long time.Duration) error {
 }
 
 // OutlastJobs waits until end where replicas work for requests after the answer.
-func (l *Lane) OutlastJobs(ctx context.Context, end time.Time) error {
+func OutlastJobs(ctx context.Context, l *Lane, end time.Time) error {
 	if l.Service.learnt.rest() == 0 {
 		return nil
 	}
