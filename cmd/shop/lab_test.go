@@ -290,7 +290,8 @@ func TestLabServeHabits(t *testing.T) {
 		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads"})
 	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
 	asJobs := append(slices.Clone(inRedis[2:len(inRedis)-1]), "crash", "--ok", "202")
-	ttls := map[string]string{"does a job again": "1000", "holds a unit": "1000", "holds a unit for long": "9000",
+	ttls := map[string]string{"does a job again": "1000", "holds a unit": "1000",
+		"tries a lock for long": "600000", "holds a unit for long": "9000",
 		"polls a lock in a table for long": "2500"}
 	for kind, tt := range map[string]struct {
 		where string
@@ -309,6 +310,8 @@ func TestLabServeHabits(t *testing.T) {
 		"says duplicate":          {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
 		"tries a lock": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "replicas"), "if (409 busy) means busy",
 			cli.ExitFailed},
+		"tries a lock for long": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "crash", "--declined", "409",
+			"--declined-body", "busy", "--lock-ttl", "300ms"), "crash       X", cli.ExitFailed},
 		"does a job again": {"{{redis}}", append(slices.Clone(asJobs), "--settle", "2s"), "crash       !", cli.ExitFailed},
 		"holds a unit": {"{{redis}}", append(slices.Clone(asJobs), "--ok", "201,200", "--settle", "3s"), "crash       . ",
 			cli.ExitOK},

@@ -144,6 +144,7 @@ func (h Reservation) Overdue(ctx context.Context) error {
 type learnt struct {
 	mu   sync.Mutex
 	pace time.Duration // the longest time that one took
+	sets time.Duration // the longest time that a reset took
 	gap  time.Duration // the longest time for which nothing was sent for one that was not over
 	jobs bool          // another replica works for one, or the order is written long after the answer
 	// Until one was traced it may have jobs, each of which took less than guess; 0 = none.
@@ -172,6 +173,28 @@ func (x *learnt) longest() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.pace
+}
+
+// resetTook notes how long a reset took.
+func (x *learnt) resetTook(d time.Duration) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.sets = max(x.sets, d)
+	}
+}
+
+// resetWithin is how long a reset may take: several times what the slowest took, if there was one.
+func (x *learnt) resetWithin() time.Duration {
+	if x == nil {
+		return time.Hour
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sets == 0 {
+		return time.Hour
+	}
+	return max(mostStill, 4*x.sets)
 }
 
 // suspect notes before the first trace that a request may have been worked on for so long.

@@ -102,13 +102,16 @@ const spins = 3
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
 // server before: one and the same call is unanswered for the still time, and the locks have had their TTL to expire. A
 // lock that is polled leaves some call unanswered at any moment, but no call for long. Where replicas work for a
-// request after its answer, more orders than before must come.
+// request after its answer, more orders than before must come. A request that is sent at the end gets the still time.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, orders int, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
 	}
 	last, moved := s.progress(a, p.since), time.Now()
 	began := moved
+	if least := began.Add(s.Lane.still()); end.Before(least) {
+		end = least
+	}
 	for time.Now().Before(end) {
 		select {
 		case <-p.done:
