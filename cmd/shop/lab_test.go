@@ -373,7 +373,7 @@ func TestLabServeUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no serve":      {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
+		"no serve":      {[]string{"lab", "--no-color", "--request", "POST /buy"}, "--request needs --serve"},
 		"no serve, TTL": {[]string{"lab", "--lock-ttl", "1s", "--mode", "nobody"}, "--lock-ttl needs --serve"},
 		"no serve, env": {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
 		"a short TTL":   {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
@@ -385,6 +385,7 @@ func TestLabServeUsage(t *testing.T) {
 		"a seed alone":  {[]string{"lab", "--seed", "7"}, "--seed needs --random or --for"},
 		"no command":    {ownService("shop", "lua-lock", "--setup-cmd", " "), "want a command"},
 		"no time":       {ownService("shop", "lua-lock", "--ready-within", "0s"), "--ready-within 0s: want more than 0"},
+		"no rest":       {ownService("shop", "lua-lock", "--settle", "0s"), "--settle 0s: want more than 0"},
 		"no such file":  {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
 		"allowed what":  {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
 		"a key or none": {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"),
