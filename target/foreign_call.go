@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -137,6 +138,7 @@ func (f *Foreign) Read(r Reply) Answer {
 		a.Again, a.Code, a.OrderID = false, "", f.orderIn(r.Body)
 	case judge.Refused:
 		a.Again, a.Code = false, api.SoldOut
+		a.OrderID = cmp.Or(f.orderIn(r.Body), r.Location[strings.LastIndexByte(r.Location, '/')+1:]) // if it was sold before
 	case judge.Declined:
 		a.Code = api.LockBusy // the judge counts this code to find a product that is stuck
 	default:

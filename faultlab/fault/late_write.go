@@ -45,7 +45,7 @@ var LateWrite = Fault{
 		p.desert(ctx, a, held)
 		asked := []*rig.Pending{a}
 		for range rivals[p.Variant] {
-			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+			b, err := p.rivalServed(ctx)
 			if err != nil {
 				return err
 			}

@@ -139,7 +139,7 @@ func (p *Play) repeatUntilSold(ctx context.Context, key string, within time.Dura
 		if err := b.Wait(ctx); err != nil {
 			return err
 		}
-		if said := b.Op().Outcome; said == judge.OK || said == judge.Unknown {
+		if said := b.Op().Outcome; said == judge.OK || said == judge.Unknown || p.tells(ctx, b) {
 			return p.next(ctx)
 		}
 		if time.Now().After(end) {
@@ -152,4 +152,13 @@ func (p *Play) repeatUntilSold(ctx context.Context, key string, within time.Dura
 		}
 	}
 	return nil
+}
+
+// tells says whether a refusal names an order that stands: it is the answer to a repetition.
+func (p *Play) tells(ctx context.Context, b *rig.Pending) bool {
+	if b.Op().Outcome != judge.Refused || b.Op().OrderID == "" {
+		return false
+	}
+	ledger, err := p.Lane.Ledger(ctx)
+	return err == nil && rig.Stands(ledger, b.Op().OrderID)
 }

@@ -52,6 +52,18 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 		}
 		a.Forget(last)
 	}
+	err := l.set(ctx, ask)
+	if err == nil || !l.Service.Waits || ctx.Err() != nil {
+		return err
+	}
+	l.Abandon() // a connection may have kept a transaction, and with it the product's row
+	if err := l.Heal(ctx); err != nil {
+		return err
+	}
+	if err := l.warmUp(ctx, ask); err != nil {
+		return err
+	}
+	l.Warm = ask.Mode + " " + string(ask.Store)
 	return l.set(ctx, ask)
 }
 
@@ -64,9 +76,15 @@ func (l *Lane) set(ctx context.Context, ask Ask) error {
 		to.Late = "rehold"
 	}
 	l.initial = ask.Stock
-	err := l.Service.Reset(ctx, l.site(), to)
+	limited, cancel := context.WithTimeout(ctx, l.Service.learnt.resetWithin())
+	defer cancel()
+	began := time.Now()
+	err := l.Service.Reset(limited, l.site(), to)
 	if err == nil && ask.About.Cart {
-		err = l.site().shop().SetStock(ctx, l.other(), to)
+		err = l.site().shop().SetStock(limited, l.other(), to)
+	}
+	if err == nil {
+		l.Service.learnt.resetTook(time.Since(began))
 	}
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err

@@ -28,6 +28,11 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
+	// KeptOut is for how long a rival was kept out before its victim went on, see [Pending.KeptOut]; 0 = it was served.
+	KeptOut time.Duration
+	// Unsettled says that units were missing which the service, at work by itself, may still bring back.
+	Unsettled bool
+
 	accused string // letters added by Accuse
 	why     string
 
@@ -107,6 +112,7 @@ type Pending struct {
 	// promised: the answer says that the order is written later.
 	promised bool
 	stuck    bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	shown    string    // the answer as it came, of a service that is not ours
 	givenUp  *judge.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 

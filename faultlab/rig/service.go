@@ -40,6 +40,9 @@ type Service struct {
 	// Gone is how many units the books say are sold: see [target.Foreign.Gone].
 	Gone func(*api.Ledger) int64
 
+	// Settle is how long the books may take to add up after a schedule; 0 = nobody has said.
+	Settle time.Duration
+
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
 	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that
@@ -153,12 +156,16 @@ func (h Reservation) Overdue(ctx context.Context) error {
 type learnt struct {
 	mu   sync.Mutex
 	pace time.Duration // the longest time that one took
+	sets time.Duration // the longest time that a reset took
 	gap  time.Duration // the longest time for which nothing was sent for one that was not over
 	jobs bool          // another replica works for one, or the order is written long after the answer
 	// Until one was traced it may have jobs, each of which took less than guess; 0 = none.
 	traced bool
 	guess  time.Duration
 	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+
+	watching sync.Mutex
+	works    *bool // see Lane.worksAlone; nil = not watched yet
 }
 
 // took notes how long a request took.
@@ -178,6 +185,28 @@ func (x *learnt) longest() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.pace
+}
+
+// resetTook notes how long a reset took.
+func (x *learnt) resetTook(d time.Duration) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.sets = max(x.sets, d)
+	}
+}
+
+// resetWithin is how long a reset may take: several times what the slowest took, if there was one.
+func (x *learnt) resetWithin() time.Duration {
+	if x == nil {
+		return time.Hour
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sets == 0 {
+		return time.Hour
+	}
+	return max(mostStill, 4*x.sets)
 }
 
 // suspect notes before the first trace that a request may have been worked on for so long.
