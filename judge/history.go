@@ -120,7 +120,8 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 func (j *judge) compare(op Op, row int) {
 	o, id := j.rows[row], short(op.OrderID)
 	if o.Quantity != op.Quantity {
-		j.violate("", text.Of("order %s was acknowledged with quantity %d and is stored with %d"), id, op.Quantity, o.Quantity)
+		j.violate("", text.Of("order %s was acknowledged with quantity %d and is stored with %d"), id, op.Quantity,
+			o.Quantity)
 	}
 	if op.ProductID != 0 && op.ProductID != o.ProductID {
 		j.violate("", text.Of("order %s was acknowledged for product %d and is stored for product %d"), id, op.ProductID,

@@ -65,13 +65,13 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 				stood.History[i].Outcome = judge.Declined
 			}
 		}
-		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their units " +
-			"come back? A shorter --settle reads before that")
+		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their " +
+			"units come back? A shorter --settle reads before that")
 		all = append(all, reading{stood, why.With(b.gone)})
 	}
 	if whole, n := listed(in, there); n > 0 && f.Orders.URL != "" {
-		why := text.Of("the list has %d orders; %d more [was|were] answered, and by the stock sold: does the list show only " +
-			"a part, or are orders written later? Give a path that shows all, or a longer --settle")
+		why := text.Of("the list has %d orders; %d more [was|were] answered, and by the stock sold: does the list show " +
+			"only a part, or are orders written later? Give a path that shows all, or a longer --settle")
 		all = append(all, reading{whole, why.With(len(in.Ledger.Orders), n)})
 	}
 	return all

@@ -268,8 +268,8 @@ func (l *Lane) helped(a *Actor, since int64) bool {
 	return slices.ContainsFunc(l.actors(), func(b *Actor) bool { return b != a && len(l.own(b, since)) > 0 })
 }
 
-// worksAlone says whether replicas send anything though nobody asks them, for so long: a relay, a sweeper, a worker that
-// polls. It is watched once.
+// worksAlone says whether replicas send anything though nobody asks them, for so long: a relay, a sweeper, a worker
+// that polls. It is watched once.
 func (l *Lane) worksAlone(ctx context.Context, long time.Duration) bool {
 	x := l.Service.learnt
 	x.watching.Lock()

@@ -28,7 +28,7 @@ type Reservations struct {
 }
 
 // other is the second product of the lane's carts. It comes before the lane's product in each list of a cart's lines.
-func (l *Lane) other() int64 { return l.Product() - 1000 }
+func other(l *Lane) int64 { return l.Product() - 1000 }
 
 // Reserve has an actor make a reservation of one unit, and waits for the answer.
 func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
@@ -76,7 +76,7 @@ func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length tim
 	switch about := ask.About; kind {
 	case judge.Reserve:
 		if ask.Quantity = 1; about.Cart {
-			ask.Second = r.scene.Lane.other()
+			ask.Second = other(r.scene.Lane)
 		}
 	case judge.Cancel:
 		if ask.Part = about.Part; about.Line {
@@ -231,9 +231,9 @@ func (r *Reservations) judge(ctx context.Context) (report judge.Report, err erro
 	}
 	report = judge.Reservations(told, ops, "en").Report
 	if r.scene.ask.About.Cart && report.Verdict == judge.Exact {
-		told, err = lane.site().shop().ReservationsNow(ctx, lane.other(), r.scene.ask.Store)
+		told, err = lane.site().shop().ReservationsNow(ctx, other(lane), r.scene.ask.Store)
 		if err == nil {
-			report = judge.Reservations(told, r.ops(lane.other()), "en").Report
+			report = judge.Reservations(told, r.ops(other(lane)), "en").Report
 		}
 	}
 	return report, err

@@ -81,7 +81,7 @@ func (l *Lane) set(ctx context.Context, ask Ask) error {
 	began := time.Now()
 	err := l.Service.Reset(limited, l.site(), to)
 	if err == nil && ask.About.Cart {
-		err = l.site().shop().SetStock(limited, l.other(), to)
+		err = l.site().shop().SetStock(limited, other(l), to)
 	}
 	if err == nil {
 		l.Service.learnt.resetTook(time.Since(began))

@@ -146,8 +146,9 @@ func (a *Actor) waitsForRow(since int64) bool {
 	})
 }
 
-// KeptOut says that a request of an actor has not been served though no server owes it an answer: it was turned away, or
-// polls. A lease may keep it out that only ends later. The lock of a row is none: one call waits for it, or fails by it.
+// KeptOut says that a request of an actor has not been served though no server owes it an answer: it was turned away,
+// or polls. A lease may keep it out that only ends later. The lock of a row is none: one call waits for it, or fails by
+// it.
 func (p *Pending) KeptOut(a *Actor) bool {
 	if !a.service.Waits || p.answered() && p.op.Outcome != judge.Declined || a.waitsForRow(p.since) {
 		return false
