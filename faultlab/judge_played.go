@@ -27,7 +27,11 @@ type Played struct {
 	// slow, another run shows something else.
 	early   bool
 	silence time.Duration // see rig.Scene.Silence
-	ended   string        // see rig.Reservations.Ended
+	// keptOut and unsettled say that the schedule of a service that is not ours proves too little: see rig.Scene.KeptOut,
+	// of faults in which a lease must end, and rig.Scene.Unsettled, which it is not accused of.
+	keptOut   time.Duration
+	unsettled bool
+	ended     string // see rig.Reservations.Ended
 	// unserved says that it Diverged because a server did not answer in time.
 	unserved bool
 }

@@ -159,12 +159,12 @@ func struck(f fault.Fault, base Schedule, path rig.Path, rival *rig.Path) []Sche
 		victims = path.Steps[path.Finished:]
 	}
 	for _, at := range victims {
-		if f.Skip != nil && f.Skip(base.Variant, at) {
-			continue
-		}
 		for _, cut := range f.Cuts {
 			s, a := base, at
 			a.Cut = cut
+			if f.Skip != nil && f.Skip(base.Variant, a) {
+				continue
+			}
 			s.A = &a
 			if rival == nil {
 				all = append(all, s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/fault"
@@ -71,7 +72,7 @@ func (l *lab) meet(ctx context.Context) error {
 	if err := rig.Try(ctx, lane, f); err != nil {
 		return err
 	}
-	l.modes = []api.Mode{foreignMode(f)}
+	l.modes, l.ends = []api.Mode{foreignMode(f)}, f.LockTTL > 0 || f.TakesTTL()
 	switch {
 	case f.LockTTL > 0:
 		l.o.TTL = f.LockTTL
@@ -112,6 +113,40 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 	l.o.TTL = longest
 	l.o.Log("locks seen while a request was held: %s", strings.Join(seen, ", "))
 	return nil
+}
+
+// leftOpen notes why schedules of a foreign service that broke nothing prove too little. A paused holder renews no
+// lease: one whose TTL was seen has ended, and something else has kept the rival out.
+func (l *lab) leftOpen(c Cell, played []Played) Cell {
+	kept, longest, unsettled := 0, time.Duration(0), 0
+	seen := len(l.leases) > 0 && !slices.ContainsFunc(l.leases, func(x rig.Lease) bool { return x.TTL == 0 })
+	for _, p := range played {
+		if p.keptOut > 0 && !l.ends && (!seen || c.Fault == api.Pause) {
+			kept, longest = kept+1, max(longest, p.keptOut)
+		}
+		if p.unsettled {
+			unsettled++
+		}
+	}
+	if kept > 0 {
+		c = c.untestedAs(text.Of("in %d of %d [schedule|schedules] the rival was kept out all the time, for up to %v: a "+
+			"lease that is longer was not waited out; --lock-ttl says how long it is").With(kept, len(played),
+			longest.Round(100*time.Millisecond)))
+	}
+	if unsettled > 0 {
+		c = c.untestedAs(text.Of("after %d of %d [schedule|schedules] units were missing, and replicas work by themselves, "+
+			"so that they may bring them back: --settle says how long that may take").With(unsettled, len(played)))
+	}
+	return c
+}
+
+// untestedAs adds a reason.
+func (c Cell) untestedAs(why text.Text) Cell {
+	if c.Untested != (text.Text{}) {
+		why = text.Of("%s; %s").With(c.Untested, why)
+	}
+	c.Untested = why
+	return c
 }
 
 // foreignMode describes a foreign service as a mode. Every fault that can happen to it has the claim Unclaimed.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig"
 	"lastitem/stack"
 )
 
@@ -28,9 +29,9 @@ func reserveFirst(m api.Mode, s api.Store) bool {
 	return m.Reserves && m.Claims[s][api.Threads] != api.Exact
 }
 
-// perBuyer returns the limit of the product: one if the mode breaks a limit, else none.
-func perBuyer(m api.Mode) int64 {
-	if m.BreaksLimit() {
+// perBuyer returns the limit of the product: one if the mode breaks a limit, or the request is about one, else none.
+func perBuyer(m api.Mode, about rig.About) int64 {
+	if m.BreaksLimit() || about.Limited {
 		return 1
 	}
 	return 0

@@ -48,6 +48,8 @@ func (p *paths) of(key pathKey) *tracing {
 func (l *lab) rival(ctx context.Context, g *group, c Cell, variant string, path rig.Path) (rig.Path, error) {
 	f, _ := fault.Named(c.Fault)
 	switch {
+	case f.Pairs && f.Rivals == nil && f.About(variant).Kind != "": // the rival is held in deductions only
+		return rig.Path{}, nil
 	case !f.Pairs || f.Rivals == nil:
 		return path, nil
 	case f.Rivals(variant).Kind == "":
@@ -72,7 +74,7 @@ func (l *lab) path(ctx context.Context, g *group, c Cell, about rig.About) (rig.
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
 		Ask: target.Ask{Mode: c.Mode, Store: c.Store}, Stock: rig.Stock, About: about, Set: setting(m),
-		PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, c.Store), Outlive: outlive(m, lane.TTL),
+		PerBuyer: perBuyer(m, about), ReserveFirst: reserveFirst(m, c.Store), Outlive: outlive(m, lane.TTL),
 	})
 	if err != nil {
 		return rig.Path{}, fmt.Errorf("faultlab: trace %s %s: %w", c.Mode, c.Store, err)

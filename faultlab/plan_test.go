@@ -187,18 +187,36 @@ func TestReservations(t *testing.T) {
 	if got := fault.Retry.Variants(api.Mode{}); len(got) != 1 {
 		t.Errorf("retry of a mode that holds nothing has the variants %q", got)
 	}
-	twice := fault.Retry.Variants(api.Mode{Reserves: true})[1]
-	if got := [2]int64{fault.Retry.Stock(""), fault.Retry.Stock(twice)}; got != [2]int64{rig.Stock, 1} {
-		t.Errorf("retry begins with %d units, want %d and 1", got, rig.Stock)
-	}
-	for _, variant := range fault.Expiry.Variants(api.Mode{}) {
-		inTime := variant == "" || variant == "killed-payment"
-		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue == inTime {
-			t.Errorf("expiry %q: A asks for %+v", variant, about)
-		} else if sweep := fault.Expiry.Rivals(variant); sweep.Kind != "" && sweep.Units() != fault.Expiry.Stock(variant) {
-			t.Errorf("expiry %q begins with %d units, and its rival sweeps %d", variant, fault.Expiry.Stock(variant),
-				sweep.Units())
+	variants := fault.Retry.Variants(api.Mode{Reserves: true, Cart: true})
+	for _, variant := range variants[1:] {
+		about := fault.Retry.About(variant)
+		want := int64(1)
+		if about.Part > 0 {
+			want = 3
 		}
+		if about.Limited {
+			want++ // so that the limit refuses, and not the stock
+		}
+		if got := fault.Retry.Stock(variant); about.Kind == "" || got != want {
+			t.Errorf("retry %q: A asks for %+v, of %d units, want %d", variant, about, got, want)
+		}
+		if about.Cart && slices.Contains(fault.Retry.Variants(api.Mode{Reserves: true}), variant) {
+			t.Errorf("retry %q of a mode without carts", variant)
+		}
+	}
+	testkit.Is(t, fault.Retry.Stock(""), rig.Stock, "the units of a deduction")
+	testkit.Is(t, len(variants), 27, "the variants of retry")
+	for _, variant := range fault.Expiry.Variants(api.Mode{Cart: true}) {
+		about := fault.Expiry.About(variant)
+		late := strings.HasPrefix(variant, "late-") || about.Rehold || about.Kind == rig.SweepDue
+		if about.Kind == "" || about.Overdue != late {
+			t.Errorf("expiry %q: A asks for %+v", variant, about)
+		} else if sweep := fault.Expiry.Rivals(variant); sweep.Kind != "" && sweep.Units() != about.Units() {
+			t.Errorf("expiry %q is about %d units, and its rival sweeps %d", variant, about.Units(), sweep.Units())
+		}
+	}
+	for _, variant := range fault.Replicas.Variants(api.Mode{Adjusts: true})[1:] {
+		testkit.Is(t, fault.Replicas.Stock(variant), 1, "the units of replicas %s", variant)
 	}
 	if foreignMode(&target.Foreign{}).Claims[""][api.Expiry] != "" {
 		t.Error("expiry is played on a foreign service, whose reservations the lab does not know")

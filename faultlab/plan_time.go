@@ -73,10 +73,8 @@ func (l *lab) cut(c Cell, left int) Cell {
 	case left == 0:
 	case c.Claim != Unclaimed:
 		c.Undecided = append(c.Undecided, why.En)
-	case c.Untested != (text.Text{}):
-		c.Untested = text.Of("%s; %s").With(c.Untested, why)
 	default:
-		c.Untested = why
+		c = c.untestedAs(why)
 	}
 	return c
 }

@@ -138,7 +138,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		return func() error {
 			played, err := wait()
 			if err == nil {
-				done(l.cut(c, len(plans)-len(played)), played)
+				done(l.leftOpen(l.cut(c, len(plans)-len(played)), played), played)
 			}
 			return err
 		}, err

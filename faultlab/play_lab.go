@@ -32,6 +32,7 @@ type lab struct {
 	paths   paths
 
 	leases  []rig.Lease // locks seen in the Redis of a foreign service
+	ends    bool        // the TTL of its locks was given
 	leftOut []string    // selected faults that cannot be injected here, each with the reason
 }
 

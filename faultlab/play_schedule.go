@@ -25,13 +25,14 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if !ok {
 		return Played{}, fmt.Errorf("faultlab: unknown fault %q", s.Fault)
 	}
-	limit := scheduleLimit + 3*outlive(m, lane.TTL)
+	limit := scheduleLimit + 3*outlive(m, lane.TTL) + 2*lane.Service.Settle
 	resetting, reset := context.WithTimeout(ctx, limit+lane.Service.ResetWithin)
 	defer reset()
 	scene, err := lane.NewScene(resetting, rig.Ask{Ask: target.Ask{Mode: s.Mode, Store: s.Store},
 		Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
-		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+		About: f.About(s.Variant), Set: setting(m), PerBuyer: perBuyer(m, f.About(s.Variant)),
+		ReserveFirst: reserveFirst(m, s.Store),
+		Session:      hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}
@@ -51,7 +52,14 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		err = lane.Quiesce(ctx)
 	case err == nil:
 		played.Report, err = scene.Judge(ctx)
-		played.Outcome, played.Why = outcome(played.Report, f.Ignore)
+		ignore := f.Ignore
+		if played.unsettled = scene.Unsettled; scene.Unsettled {
+			ignore += "L"
+		}
+		played.Outcome, played.Why = outcome(played.Report, ignore)
+		if f.Lane.Expiry && played.Outcome == api.Exact {
+			played.keptOut = scene.KeptOut
+		}
 		played.ended = scene.Reservations.Ended()
 	}
 	if err != nil {

@@ -386,6 +386,37 @@ func TestUntested(t *testing.T) {
 	}
 }
 
+// A schedule in which the rival never got in proves nothing about a lease that may be longer, and units that somebody
+// may bring back are no leak.
+func TestLeftOpen(t *testing.T) {
+	t.Parallel()
+	kept, unsettled, lost := played("GET", "."), played("SET", "."), played("DECR", "O")
+	kept.keptOut, unsettled.unsettled = time.Second, true
+	ttl, none := rig.Lease{Key: "lock", TTL: time.Second}, rig.Lease{Key: "lease"}
+	for name, c := range map[string]struct {
+		fault  api.Hazard
+		lab    *lab
+		played Played
+		found  api.Outcomes
+		why    string
+	}{
+		"a lease in a table":    {api.Slow, &lab{}, kept, "?", "kept out all the time, for up to 1s"},
+		"its TTL is given":      {api.Slow, &lab{ends: true}, kept, ".", ""},
+		"its TTL was seen":      {api.Slow, &lab{leases: []rig.Lease{ttl}}, kept, ".", ""},
+		"nobody renews it":      {api.Pause, &lab{leases: []rig.Lease{ttl}}, kept, "?", "--lock-ttl"},
+		"a key without a TTL":   {api.Slow, &lab{leases: []rig.Lease{ttl, none}}, kept, "?", "--lock-ttl"},
+		"missing, with a relay": {api.Crash, &lab{}, unsettled, "?", "--settle"},
+		"broken all the same":   {api.Slow, &lab{}, lost, "O", ""},
+		"nothing":               {api.Slow, &lab{}, played("GET", "."), ".", ""},
+	} {
+		all := []Played{c.played}
+		got := sum(c.lab.leftOpen(Cell{Fault: c.fault, Claim: Unclaimed}, all), all)
+		if got.Found != c.found || !strings.Contains(got.Untested.En, c.why) || (c.why == "") != (got.Untested.En == "") {
+			t.Errorf("%s: found %q, untested because %q; want %q, %q", name, got.Found, got.Untested.En, c.found, c.why)
+		}
+	}
+}
+
 // The number of schedules in all is estimated from the cells that have begun, and from the matrix.
 func TestTallyExpects(t *testing.T) {
 	t.Parallel()

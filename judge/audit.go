@@ -61,14 +61,11 @@ type Input struct {
 	// History is what the clients saw, of this one product; nil = judged from the ledger alone, which is enough only where
 	// no run of ours is judged, that is with Replicas 0 and WantSoldOut false.
 	History []Op
-	// Adjusts are the requests that adjusted the stock of the product during the run, as their clients saw them: Quantity
-	// is what was to be added or, below zero, taken.
+	// Adjusts are the requests that adjusted the stock, as clients saw them: Quantity was to be added or, below 0, taken.
 	Adjusts []Op
 
 	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another,
-	// adjustments apart,
-	// somebody else set the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's
-	// doing.
+	// adjustments apart, somebody else set the stock meanwhile, which deleted orders: nothing is then the mode's doing.
 	Stock *int64
 
 	// PerBuyer is the most units that the run let a buyer have; 0 = no limit.
@@ -112,6 +109,7 @@ const (
 type Report struct {
 	Mode      string    `json:"mode,omitempty"`
 	ProductID int64     `json:"product_id,omitempty"`
+	Product   string    `json:"product,omitempty"` // its name; "" = its number
 	Store     api.Store `json:"store,omitempty"`
 	Verdict   Verdict   `json:"verdict"`
 	// Found holds those of Letters whose outcomes were seen, in that order; "" when exact.

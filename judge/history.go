@@ -118,18 +118,21 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 
 // compare holds an ok against its row. What a client was told it bought must be what is stored.
 func (j *judge) compare(op Op, row int) {
-	o := j.rows[row]
-	if o.Quantity != op.Quantity || op.ProductID != 0 && op.ProductID != o.ProductID {
-		j.violate("", text.Of("order %s was acknowledged for product %d, quantity %d, and is stored for product %d, "+
-			"quantity %d"), short(op.OrderID), op.ProductID, op.Quantity, o.ProductID, o.Quantity)
+	o, id := j.rows[row], short(op.OrderID)
+	if o.Quantity != op.Quantity {
+		j.violate("", text.Of("order %s was acknowledged with quantity %d and is stored with %d"), id, op.Quantity,
+			o.Quantity)
+	}
+	if op.ProductID != 0 && op.ProductID != o.ProductID {
+		j.violate("", text.Of("order %s was acknowledged for product %d and is stored for product %d"), id, op.ProductID,
+			o.ProductID)
 	}
 	if op.Remaining != nil && o.Remaining != nil && *op.Remaining != *o.Remaining {
-		j.violate("", text.Of("order %s was acknowledged with %d remaining and is stored with %d"), short(op.OrderID),
-			*op.Remaining, *o.Remaining)
+		j.violate("", text.Of("order %s was acknowledged with %d remaining and is stored with %d"), id, *op.Remaining,
+			*o.Remaining)
 	}
 	if o.Key != "" && op.Key != "" && o.Key != op.Key {
-		j.violate("", text.Of("order %s was acknowledged to another idempotency key than the one it is stored with"),
-			short(op.OrderID))
+		j.violate("", text.Of("order %s was acknowledged to another idempotency key than the one it is stored with"), id)
 	}
 }
 

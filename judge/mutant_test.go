@@ -127,7 +127,7 @@ var historyMutants = []mutant{
 	}, Broken, "", "no order id"},
 	{"ok of another quantity", func(in *Input, _ *api.Ledger) {
 		in.History[firstOK].Quantity = 2
-	}, Broken, "", "is stored for product"},
+	}, Broken, "", "with quantity 2 and is stored with"},
 	{"ok of another product", func(in *Input, _ *api.Ledger) {
 		in.History[firstOK].ProductID = 7
 	}, Broken, "", "is stored for product"},

@@ -22,6 +22,8 @@ type Foreign struct {
 	Lang string // of the judge's sentences: "zh", else English
 	// Settle is for how long its books must not change before they count, where they do not add up at once; 0 = 10 s.
 	Settle time.Duration
+	// Watch is how long after the last answer they are read at least; 0 = until they add up.
+	Watch time.Duration
 }
 
 // defaultSettle is how long a worker behind a queue may rest between two orders.
@@ -50,10 +52,14 @@ func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progr
 		res.Why = append(res.Why, text.Of("at most %d [purchase was|purchases were] in flight at once").With(n).In(f.Lang))
 	}
 	if res.Rested > 0 {
-		res.Why = append(res.Why, text.Of("the books came to rest %s after the last answer").
-			With(res.Rested.Round(time.Millisecond)).In(f.Lang))
+		said := text.Of("the books were watched for %s after the last answer, and not longer: --settle 30s " +
+			"watches longer")
+		if f.Watch > 0 {
+			said = text.Of("the books were watched for %s after the last answer")
+		}
+		res.Why = append(res.Why, said.With(res.Rested.Round(time.Millisecond)).In(f.Lang))
 	}
-	res.Why = append(res.Why, w.strange(f.Lang)...)
+	res.Why = append(res.Why, w.strange(res.History, f.Lang)...)
 	return res, nil
 }
 
@@ -89,11 +95,13 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 	}
 	s := service{
 		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, insecure: f.Insecure, lang: f.Lang, patience: f.settle(),
-		gone:   f.Gone,
+		watch: f.Watch, gone: f.Gone,
 		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note},
 		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before, w) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
-			return f.judge(in, before[product], b, w)
+			r := f.judge(in, before[product], b, w)
+			r.Product = f.ProductName(product)
+			return r
 		},
 	}
 	if f.Stock != (target.Source{}) {
@@ -112,7 +120,7 @@ func (f Foreign) Ready(ctx context.Context, p *plan.Plan) error {
 
 // ready is Ready, and notes the stock of each product and the answer to its trial.
 func (f Foreign) ready(ctx context.Context, p *plan.Plan, before map[int64]int64, w *witness) error {
-	w.units = p.Quantity
+	w.units, w.told = p.Quantity, f.Refused.Body != ""
 	for i := range p.Products {
 		product := p.Product + int64(i)
 		if _, _, tried := f.Tried(product); !tried {
@@ -167,20 +175,24 @@ func (f Foreign) judgeBooks(in judge.Input, before int64, b bookkeeping, w *witn
 	var unread error
 	switch {
 	case b.err != nil:
-		unread = text.Of("the stock after the run could not be read: %w").Errorf(b.err)
+		unread = text.Of("the books after the run could not be read: %w").Errorf(b.err)
 	case b.ledger == nil:
 		unread = text.Of("the stock was not read: give --stock-url, --stock-sql or --stock-redis").Errorf()
 	case f.Orders != (target.Source{}):
-		return f.judgeOrders(in, b.ledger, w)
+		return f.judgeOrders(in, b, w)
 	default:
+		judged := func(in judge.Input) judge.Report {
+			return judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in)
+		}
 		open := w.promise(in.History, nil)
-		return w.doubt(judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in), nil, open)
+		return excuse(w.doubt(judged(in), nil, open), readings(f.Remote, in, b, w), judged)
 	}
 	return judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang, Missing: []string{text.ErrorIn(f.Lang, unread)}}
 }
 
 // judgeOrders judges a product by its orders.
-func (f Foreign) judgeOrders(in judge.Input, l *api.Ledger, w *witness) judge.Report {
+func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Report {
+	l := b.ledger
 	asked := int64(0)
 	for _, op := range in.History {
 		asked = max(asked, op.Quantity)
@@ -191,12 +203,20 @@ func (f Foreign) judgeOrders(in judge.Input, l *api.Ledger, w *witness) judge.Re
 			l.Orders[i].Quantity = asked
 		}
 	}
-	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, l.Orders)
-	open := w.promise(in.History, l.Orders)
-	r := w.doubt(judge.Judge(in), l.Orders, open)
+	orders, several := split(in.History, l.Orders, asked)
+	rows := len(l.Orders)
+	l.Orders = orders
+	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
+	open := w.promise(in.History, orders)
+	r := excuse(w.doubt(judgeRows(in), orders, open), readings(f.Remote, in, b, w), judgeRows)
+	r.Orders = rows
 	if !quantity {
 		r.Unchecked = append(r.Unchecked, text.Of("how many units each order is about: the rows do not say it, and each "+
 			"counts as the %d of its request").With(asked).In(f.Lang))
+	}
+	if several > 0 {
+		r.Unchecked = append(r.Unchecked, text.Of("which units of %d [order|orders] each request got: [it is|they "+
+			"are] about several requests, and the quantities count").With(several).In(f.Lang))
 	}
 	return r
 }

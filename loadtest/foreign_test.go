@@ -12,10 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
 	"lastitem/target"
 	"lastitem/testkit"
@@ -191,6 +193,39 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 		cancel()
 		if v := res.Verdicts[0]; v.Verdict != want {
 			t.Errorf("read %s after the start: %s (%q), want %s", ago, v.Verdict, v.Missing, want)
+		}
+	}
+}
+
+// Books that add up are read on for as long as the user says, since a queue may deliver again.
+func TestForeignIsWatched(t *testing.T) {
+	t.Parallel()
+	for watch, left := range map[time.Duration]int64{0: 4, 3 * time.Second: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			f := theirs(t, "http://127.0.0.1:1", nil)
+			f.Watch = watch
+			svc := f.newService(map[int64]int64{1: 5}, newWitness())
+			res := Result{Plan: plan.Plan{Product: 1}, Started: time.Now(),
+				History: []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1}}}
+			svc.ledger = func(_ context.Context, product int64) (*api.Ledger, error) {
+				return shelfOf(product, 5, 4-int64(time.Since(res.Started)/(2*time.Second))), nil
+			}
+			b := settleAll(t.Context(), svc, &res)[1]
+			testkit.Is(t, b.ledger.Stock[target.ForeignStore], left, "stock, watched for %v", watch)
+		})
+	}
+}
+
+// A status that comes only after the last sale may mean sold out.
+func TestUnknownStatus(t *testing.T) {
+	t.Parallel()
+	for sold, want := range map[int64]bool{1: true, 9: false} {
+		w := newWitness()
+		w.note(client.Failed, "http_422", target.Reply{Status: 422})
+		ops := []judge.Op{{Outcome: judge.OK, Call: sold}, {Outcome: judge.Unknown, Code: "http_422", Return: 5}}
+		said := w.strange(ops, "en")
+		if strings.Contains(said[0], "give --refused 422") != want {
+			t.Errorf("sold at %d: %q, want the option named: %t", sold, said, want)
 		}
 	}
 }

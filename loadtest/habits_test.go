@@ -24,7 +24,7 @@ type habit struct {
 
 // Correct shops: none is BROKEN, whatever its habits.
 var rightHabits = []habit{
-	{"", judge.Exact, "came to rest", "", nil},
+	{"", judge.Exact, "--settle 30s watches longer", "", nil},
 	{"pages by Link", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) { f.Orders.URL = "/orders/{{product}}" }},
 	{"pages by next", judge.Exact, "", "", nil},
 	{"more to come", judge.Inconclusive, `not the whole list, as its "has_more":true says`, "", nil},
@@ -33,7 +33,23 @@ var rightHabits = []habit{
 	{"says busy as it says sold out", judge.Inconclusive, "by answers like these: 409", "", nil},
 	{"a cursor", judge.Inconclusive, "one more page", "", nil},
 	{"a total", judge.Inconclusive, "has 20 of them", "", nil},
-	{"one full page", judge.Inconclusive, "exactly 20 orders", "", nil},
+	{"one full page", judge.Inconclusive, "the list has 20 orders", "", nil},
+	{"one short list", judge.Inconclusive, "the list has 37 orders", "", nil},
+	{"a total around it", judge.Inconclusive, "has 20 of them", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.Orders.URL = "/orders/{{product}}#/data/list"
+	}},
+	{"a page number", judge.Inconclusive, `one more page, "2"`, "", nil},
+	{"a cursor that includes", judge.Exact, "", "", nil},
+	{"waitlisted rows", judge.Inconclusive, "differ by their status", "", nil},
+	{"returns", judge.Inconclusive, "gives units back", "", nil},
+	{"one order for five", judge.Exact, "about several requests", "", nil},
+	{"equal requests are one", judge.Inconclusive, "for one ({{key}} in --request", "", nil},
+	{"counts below zero", judge.Exact, "what a restock does", "", nil},
+	{"counts below zero", judge.Inconclusive, "lower it too, or more was sold", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.Orders = target.Source{}
+	}},
+	{"unpaid orders expire", judge.Inconclusive, "do unpaid orders expire", "", nil},
+	{"turns rivals away", judge.Inconclusive, "by answers like these: 409", "", nil},
 	{"a sum", judge.Exact, "", "", nil},
 	{"one line", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) { p.Quantity = 2 }},
 	{"lines", "", "whose quantities are not read", "", nil},
@@ -81,10 +97,11 @@ var wrongHabits = []habit{
 	{"leaks", judge.Broken, "", "L", nil},
 	{"leaks", judge.Broken, "", "L", func(f *target.Foreign, _ *plan.Plan) { f.Orders = target.Source{} }},
 	{"forgets orders", judge.Broken, "", "A", nil},
+	{"sells and forgets", judge.Broken, "", "LA", nil},
 	{"refuses what is there", judge.Broken, "refused though in stock", "", nil},
 	{"sells and refuses", judge.Broken, "more orders than answers", "", nil},
 	{"two orders for one", judge.Broken, "", "O", nil},
-	{"wrong quantity", judge.Broken, "is stored for product 7, quantity 2", "", nil},
+	{"wrong quantity", judge.Broken, "with quantity 1 and is stored with 2", "", nil},
 	{"one id for two", judge.Broken, "", "", nil},
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
@@ -103,10 +120,15 @@ func (h habit) tried(t *testing.T) (Result, error) {
 	if h.change != nil {
 		h.change(d, &p)
 	}
+	f := Foreign{Name: "theirs", Lang: "en", Settle: 400 * time.Millisecond}
+	if h.name == "unpaid orders expire" {
+		f.Watch = f.Settle
+	}
 	u := serve(t, habits.New(h.name).Handler().ServeHTTP)
 	r, err := d.At(u.String(), "", "")
 	testkit.Must(t, err)
-	return RunForeign(t.Context(), Foreign{Remote: r, Name: "theirs", Lang: "en", Settle: time.Second}, p, nil)
+	f.Remote = r
+	return RunForeign(t.Context(), f, p, nil)
 }
 
 func TestHabits(t *testing.T) {

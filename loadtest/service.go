@@ -24,6 +24,7 @@ type service struct {
 	replicas int
 	lang     string
 	patience time.Duration           // of somebody's own: for how long its books must rest, see [target.AtRest]
+	watch    time.Duration           // of somebody's own: how long after the last answer its books are read at least
 	gone     func(*api.Ledger) int64 // of somebody's own: see [target.Foreign.Gone]
 	script   script
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
@@ -43,6 +44,7 @@ type bookkeeping struct {
 	early  bool        // it was read when a request without an answer could still be executed
 	// restless: the books of somebody's service had not come to rest
 	restless bool
+	gone     int // orders of an earlier reading that the last one does not have
 	err      error
 }
 

@@ -53,11 +53,12 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }
 		quiet := res.Started.Add(time.Duration(last) + settleServer)
 		if svc.foreign {
-			if last < 0 {
-				quiet = time.Time{}
+			if watched := res.Started.Add(res.Elapsed + svc.watch); last < 0 || watched.After(quiet) {
+				quiet = watched
 			}
 			var rested bool
-			b.ledger, rested, b.err = target.AtRest(ctx, read, svc.gone, acceptedOf(res, product), quiet, svc.patience)
+			b.ledger, rested, b.err = target.AtRest(ctx, noting(read, &b.gone), svc.gone, acceptedOf(res, product), quiet,
+				svc.patience)
 			b.restless = !rested
 			return b
 		}
@@ -74,6 +75,25 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 		res.Rested = time.Since(res.Started.Add(res.Elapsed))
 	}
 	return books
+}
+
+// noting reads, and counts in gone the orders of earlier readings that the last one does not have.
+func noting(read func(context.Context) (*api.Ledger, error), gone *int) func(context.Context) (*api.Ledger, error) {
+	seen := map[string]bool{}
+	return func(ctx context.Context) (*api.Ledger, error) {
+		l, err := read(ctx)
+		if err != nil {
+			return l, err
+		}
+		*gone = len(seen)
+		for _, o := range l.Orders {
+			if seen[o.OrderID] {
+				*gone--
+			}
+			seen[o.OrderID] = true
+		}
+		return l, nil
+	}
 }
 
 // acceptedOf is how many units of a product were acknowledged.

@@ -28,6 +28,7 @@ type witness struct {
 	sold     [2]looks          // with the words that tell what happened, and without
 	refused  map[string]string // by shape, an example
 	promised bool              // an answer promises an order that is written later
+	told     bool              // the user has said what a refusal looks like
 }
 
 // looks counts the answers that count as sold by their shapes.
@@ -100,12 +101,28 @@ func (w *witness) unlike() (n int, example string) {
 	return 0, ""
 }
 
-// strange lists the first answer of each code that is neither sold nor refused.
-func (w *witness) strange(lang string) (all []string) {
-	for _, code := range slices.Sorted(maps.Keys(w.first)) {
-		if w.kinds[code] == client.Failed && w.first[code] != "0" {
-			all = append(all, text.Of("the first %s: %s").With(code, w.first[code]).In(lang))
+// strange lists the first answer of each code that is neither sold nor refused. One that came only after the last sale
+// may mean sold out.
+func (w *witness) strange(history []judge.Op, lang string) (all []string) {
+	lastSold, first := int64(-1), map[string]int64{}
+	for _, op := range history {
+		if code := string(op.Code); op.Outcome == judge.OK {
+			lastSold = max(lastSold, op.Call)
+		} else if at, seen := first[code]; !seen || op.Return < at {
+			first[code] = op.Return
 		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(w.first)) {
+		if w.kinds[code] != client.Failed || w.first[code] == "0" {
+			continue
+		}
+		said := text.Of("the first %s: %s").With(code, w.first[code])
+		status, is4xx := strings.CutPrefix(code, "http_4")
+		if is4xx && lastSold >= 0 && first[code] > lastSold {
+			said = text.Of("the first %s: %s; it came only after the last sale: if it means sold out, give --refused 4%s").
+				With(code, w.first[code], status)
+		}
+		all = append(all, said.In(lang))
 	}
 	return all
 }
@@ -141,7 +158,7 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	}
 	sold, refused := r.Answers[judge.OK]+open, r.Answers[judge.Refused]
 	unlike, example := w.unlike()
-	proven := r.Final < 0 || ordered > r.Initial // by the books alone
+	proven := r.Final < 0 && rows == nil || ordered > r.Initial // by the books alone
 	doubtful := !proven && strings.Trim(r.Found, "OLAU") == ""
 	var why text.Text
 	switch {
@@ -154,9 +171,10 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 			"--settle gives them more time").With(open)
 	case r.Verdict != judge.Broken:
 		return r
-	case rows != nil && sold > len(rows) && pageSizes[len(rows)] && r.Final+ordered < r.Initial:
-		why = text.Of("there are exactly %d orders, and %d answers that said so: is that one page of several? Give a path "+
-			"that shows all").With(len(rows), sold)
+	case rows == nil && r.Overdrawn > 0 && r.Found == "" && r.Sold <= r.Initial:
+		doubtful = true
+		why = text.Of("the stock is at %d: refused requests lower it too, or more was sold than was answered. " +
+			"--orders-... tells").With(r.Final)
 	case r.Final == r.Initial && sold > 0:
 		why = text.Of("the stock stayed %d while %d were sold and %d refused: does a cache show it, or is it another's?").
 			With(r.Final, sold, refused)
@@ -168,7 +186,7 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 		why = text.Of("there are more orders than answers that said so, %d and %d: does somebody else buy, or does a "+
 			"refusal mean something else?").With(len(rows), sold)
 	case r.BadRefusals > 0 && r.Found == "":
-		doubtful = len(w.refused) > 1 && len(w.refused) <= mostShapes
+		doubtful = len(w.refused) > 1 && len(w.refused) <= mostShapes || r.BadRefusals == refused && !w.told
 		why = text.Of("requests were refused while there was stock, by answers like these: %s. Is one of them busy, or " +
 			"another rule? --declined and --declined-body tell it").With(strings.Join(w.refusals(), "; "))
 	default:
@@ -181,11 +199,16 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 		}
 	}
 	r.Missing = append(because, r.Missing...)
-	if doubtful { // the report claims none of its findings
-		return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
-			Answers: r.Answers, Replicas: r.Replicas, Lang: r.Lang, Missing: r.Missing, Unchecked: r.Unchecked}
+	if doubtful {
+		return undecided(r)
 	}
 	return r
+}
+
+// undecided is a report that claims none of its findings.
+func undecided(r judge.Report) judge.Report {
+	return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
+		Answers: r.Answers, Replicas: r.Replicas, Lang: r.Lang, Missing: r.Missing, Unchecked: r.Unchecked}
 }
 
 // refusals are examples of the answers that refused, one of each shape.

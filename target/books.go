@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func (r *Remote) Prepare(ctx context.Context, product, stock int64) (*api.Ledger
 	}
 	l, err := r.Ledger(ctx, product, stock)
 	if err != nil {
-		return nil, text.Of("the stock of product %s cannot be read: %w").Errorf(r.ProductName(product), err)
+		return nil, text.Of("the books of product %s cannot be read: %w").Errorf(r.ProductName(product), err)
 	}
 	switch left := l.Stock[ForeignStore]; {
 	case r.Resets() && left != stock:
@@ -60,8 +61,16 @@ func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledge
 		return nil, unfit(text.Of("--orders-url: the answer says that there are %d orders, and has %d of them: give a path "+
 			"that shows all"), orders.total, n)
 	}
+	r.states.Store(product, t.states(orders.rows, ledger.Orders))
 	ledger.Orders = slices.DeleteFunc(ledger.Orders, func(o api.Order) bool { return slices.Contains(t.ids, o.OrderID) })
 	return ledger, nil
+}
+
+// States are the states of the rows that [Remote.Ledger] has read last.
+func (r *Remote) States(product int64) []State {
+	all, _ := r.states.Load(product)
+	states, _ := all.([]State)
+	return states
 }
 
 // books are the stock and all rows of the orders.
@@ -172,28 +181,33 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 	}
 	path = expand(path, inPath(values))
 	all := list{total: -1}
+	var before []row
 	for page := 1; ; page++ {
 		reply, err := r.fetch(ctx, base, "GET "+path, nil)
 		if err != nil {
 			return all, fmt.Errorf("--%s-url: %w", what, err)
 		}
 		reply.Body = []byte(strings.TrimPrefix(string(reply.Body), "\ufeff")) // some write a byte order mark first
+		var shown []row
 		for i, pointer := range pointers {
 			found, err := pick(reply.Body, pointer)
 			if err != nil {
 				return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
 			}
-			into := &all.rows
-			if i > 0 {
-				into = &all.less
+			if rows := rowsIn(found, scalar(found)); i > 0 {
+				all.less = append(all.less, rows...)
+			} else {
+				shown = rows
 			}
-			*into = append(*into, rowsIn(found, scalar(found))...)
 		}
-		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply))
+		near := around(reply.Body, pointer)
+		all.cached, all.total = cachedBy(reply), max(all.total, totalOf(reply, near))
+		all.rows = append(all.rows, beyond(before, shown)...)
+		before = shown
 		if what != "orders" {
 			return all, nil
 		}
-		next, err := nextOf(reply, base+path)
+		next, err := all.nextOf(reply, base+path, near)
 		if err != nil || next == "" {
 			return all, err
 		}
@@ -202,4 +216,12 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 		}
 		path = below(base, next)
 	}
+}
+
+// beyond are the rows of a page that were not on the page before: a cursor may include the row that it names.
+func beyond(before, shown []row) []row {
+	for len(shown) > 0 && slices.ContainsFunc(before, func(o row) bool { return maps.Equal(o, shown[0]) }) {
+		shown = shown[1:]
+	}
+	return shown
 }

@@ -56,6 +56,8 @@ type Foreign struct {
 	Orders Source `json:"orders"`
 	// Products are the names for {{product}}, in turn; nil = the numbers.
 	Products []string `json:"products,omitempty"`
+	// Settle is how long the books may take to add up after a schedule; 0 = see rig.Scene.Judge.
+	Settle time.Duration `json:"settle_ns,omitempty"`
 	// LockTTL is the TTL of the service's locks; 0 = the longest TTL that the lab sees in Redis while a request is held.
 	LockTTL time.Duration `json:"lock_ttl_ns,omitempty"`
 

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -137,6 +138,7 @@ func (f *Foreign) Read(r Reply) Answer {
 		a.Again, a.Code, a.OrderID = false, "", f.orderIn(r.Body)
 	case judge.Refused:
 		a.Again, a.Code = false, api.SoldOut
+		a.OrderID = cmp.Or(f.orderIn(r.Body), r.Location[strings.LastIndexByte(r.Location, '/')+1:]) // if it was sold before
 	case judge.Declined:
 		a.Code = api.LockBusy // the judge counts this code to find a product that is stuck
 	default:
@@ -254,12 +256,13 @@ func InProgress(ops []judge.Op) (n int) {
 			byKey[op.Key] = append(byKey[op.Key], i)
 		}
 	}
-	for i, op := range ops {
+	was := slices.Clone(ops) // of two that are refused, one stays so
+	for i, op := range was {
 		if op.Outcome != judge.Refused {
 			continue
 		}
 		if slices.ContainsFunc(byKey[op.Key], func(k int) bool {
-			o := ops[k]
+			o := was[k]
 			return k != i && o.Call < op.Return && (o.Outcome == judge.Unknown || op.Call < o.Return &&
 				(o.Outcome != judge.Refused || op.Return < o.Return)) // of two that are refused, the last may be sold out
 		}) {

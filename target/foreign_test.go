@@ -188,6 +188,16 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// Of two requests with one key that are both refused, in whatever order they were called, one was in progress.
+func TestInProgress(t *testing.T) {
+	t.Parallel()
+	for _, calls := range [][2]int64{{1, 2}, {2, 1}} {
+		ops := []judge.Op{{Key: "k", Outcome: judge.Refused, Call: calls[0], Return: 3},
+			{Key: "k", Outcome: judge.Refused, Call: calls[1], Return: 4}}
+		testkit.Is(t, InProgress(ops), 1, "busy of the calls at %v", calls)
+	}
+}
+
 // The examples' scripts give --serve the path of a program as one word, whatever is in it.
 func TestExamplesQuoteTheirPrograms(t *testing.T) {
 	t.Parallel()

@@ -22,34 +22,67 @@ type list struct {
 
 var nextLink = regexp.MustCompile(`<([^>]*)>[^,<]*;\s*rel="?next"?`)
 
+// The members that an answer may have around a list, or in a member beside it, about its pages and its length.
+var (
+	besideNames = []string{"links", "_links", "data", "meta", "pagination", "paging", "page", "pageInfo", "page_info"}
+	nextNames   = []string{"next", "next_page_url", "nextPage", "next_page", "nextLink", "@odata.nextLink", "next_cursor",
+		"nextCursor", "next_page_token", "nextPageToken"}
+	totalNames = []string{"total_count", "totalCount", "total_items", "totalItems", "totalElements", "totalResults",
+		"total_records", "totalRecords", "recordsTotal", "@odata.count", "count", "total"}
+)
+
+// around are the objects of an answer around the list at a pointer, and those beside it.
+func around(body []byte, pointer string) (all []map[string]json.RawMessage) {
+	names := strings.Split(strings.Trim(pointer, "/"), "/")
+	for i := range names {
+		var object map[string]json.RawMessage
+		if v, err := pick(body, strings.Join(names[:i], "/")); err != nil || json.Unmarshal(v, &object) != nil {
+			continue
+		}
+		all = append(all, object)
+		for _, name := range besideNames {
+			var beside map[string]json.RawMessage
+			if json.Unmarshal(object[name], &beside) == nil {
+				all = append(all, beside)
+			}
+		}
+	}
+	return all
+}
+
+// nextIn is the page that a member names: an address, or a number or a word that stands for it; "" = none.
+func nextIn(v json.RawMessage) string {
+	var link struct{ Href string }
+	switch n, err := strconv.Atoi(string(v)); {
+	case json.Unmarshal(v, &link) == nil:
+		return link.Href
+	case strings.HasPrefix(string(v), `"`), err == nil && n > 0:
+		return scalar(v)
+	}
+	return "" // null, false, 0
+}
+
 // nextOf is the path of the page after this one; "" = there is none. A host in it does not count: behind a proxy it is
 // another than the one that was asked.
-func nextOf(r Reply, here string) (string, error) {
+func (l list) nextOf(r Reply, here string, near []map[string]json.RawMessage) (string, error) {
 	next := ""
 	if m := nextLink.FindStringSubmatch(strings.Join(r.Header.Values("Link"), ", ")); m != nil {
 		next = m[1]
 	}
-	for _, at := range []string{"/next", "/links/next", "/_links/next/href", "/next_page_url", "/nextPage",
-		"/@odata.nextLink", "/next_cursor", "/nextCursor", "/next_page_token", "/nextPageToken"} {
-		if v, err := pick(r.Body, at); err == nil && next == "" {
-			next = strings.Trim(string(v), `"`)
-			if !strings.HasPrefix(string(v), `"`) { // null, false or an object
-				next = ""
-			} else if next != "" && !strings.ContainsAny(next, "/?") {
-				return "", unfit(text.Of("the answer has one more page, %q, which is no address: give a path that shows all "+
-					"rows"), next)
-			}
+	for _, object := range near {
+		for _, name := range nextNames {
+			next = cmp.Or(next, nextIn(object[name]))
 		}
 	}
 	if next == "" {
-		return "", open(r)
+		return "", l.open(r)
 	}
 	base, err := url.Parse(here)
 	if err != nil {
 		return "", err
 	}
-	to, err := base.Parse(strings.ReplaceAll(next, `\/`, "/"))
-	if err != nil {
+	to, err := base.Parse(next)
+	if err != nil || !strings.ContainsAny(next, "/?") {
 		return "", unfit(text.Of("the answer has one more page, %q, which is no address: give a path that shows all "+
 			"rows"), next)
 	}
@@ -61,8 +94,8 @@ var announced = regexp.MustCompile(`"(?:has_?[mM]ore|has_?[nN]ext(?:_?[pP]age)?)
 	`"(?:last_?[pP]age|total_?[pP]ages)"\s*:\s*(?:[2-9]|1\d)`)
 
 // open returns an error if a list without an address of a next page says that it has more rows.
-func open(r Reply) error {
-	if found := announced.Find(r.Body); found != nil || r.Status == http.StatusPartialContent {
+func (l list) open(r Reply) error {
+	if found := announced.Find(r.Body); found != nil || r.Status == http.StatusPartialContent && l.total < 0 {
 		return unfit(text.Of("the answer is not the whole list, as its %s says: give a path that shows all rows"),
 			cmp.Or(string(found), "status 206"))
 	}
@@ -81,19 +114,17 @@ func below(address, path string) string {
 
 // totalOf is how many rows a list has in all, as the answer says; -1 = it does not. A number that is called total may
 // be money: see [tried].
-func totalOf(r Reply) int64 {
-	for _, name := range []string{"X-Total-Count", "X-WP-Total", "X-Total"} {
-		if n, err := strconv.ParseInt(r.Header.Get(name), 10, 64); err == nil {
+func totalOf(r Reply, near []map[string]json.RawMessage) int64 {
+	_, of, _ := strings.Cut(r.Header.Get("Content-Range"), "/")
+	for _, said := range []string{of, r.Header.Get("X-Total-Count"), r.Header.Get("X-WP-Total"), r.Header.Get("X-Total")} {
+		if n, err := strconv.ParseInt(said, 10, 64); err == nil {
 			return n
 		}
 	}
-	for _, in := range []string{"", "/meta", "/pagination", "/page"} {
-		for _, name := range []string{"/total_count", "/totalCount", "/total_items", "/totalElements", "/count", "/total"} {
-			var n json.Number
-			if v, err := pick(r.Body, in+name); err == nil && json.Unmarshal(v, &n) == nil {
-				if whole, err := n.Int64(); err == nil {
-					return whole
-				}
+	for _, object := range near {
+		for _, name := range totalNames {
+			if n, err := strconv.ParseInt(scalar(object[name]), 10, 64); err == nil {
+				return n
 			}
 		}
 	}

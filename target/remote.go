@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,6 +31,7 @@ type Remote struct {
 	Redis func(ctx context.Context, words ...string) ([]string, error)
 
 	tried     map[int64]tried // by product, see Try
+	states    sync.Map        // by product, see States
 	transport *http.Transport // nil = plainTransport
 }
 

@@ -122,6 +122,9 @@ func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, pat
 		return unfit(text.Of("%s and the stock fell by %d, but no order came within %s: does --orders-... show all orders "+
 			"of this product? A slow worker needs more time: --settle"), tried, units, patience)
 	}
+	if !orders {
+		return unfit(text.Of("%s; the stock fell by %d, want %d: does somebody else sell this product?"), tried, fell, units)
+	}
 	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell "+
 		"this product?"), tried, fell, more, units)
 }

@@ -1,9 +1,12 @@
 package target
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
+	"lastitem/contract/api"
 	"lastitem/say/text"
 )
 
@@ -34,6 +37,10 @@ func (t tried) fits(o row) error {
 				"of {{product}} only"), o, name, want)
 		}
 	}
+	if q, _ := o.quantity(); strings.HasPrefix(q, "-") {
+		return unfit(text.Of("--orders-...: the row %s gives units back: give the orders that stand, without the "+
+			"returned ones"), o)
+	}
 	for _, name := range stateNames {
 		if ended.MatchString(o[name]) {
 			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
@@ -45,4 +52,53 @@ func (t tried) fits(o row) error {
 		}
 	}
 	return nil
+}
+
+// State is what some rows say of their state, in a member whose value is another in the row of the trial.
+type State struct {
+	Member string
+	Row    string          // one of them
+	Orders map[string]bool // by id
+}
+
+var (
+	telling = regexp.MustCompile(`stat(us|e)|stage|phase|outcome|result|reason|type|kind|^is_`)
+	boolean = regexp.MustCompile(`^(true|false)$`)
+)
+
+// mostStates is how many values a member has at most that says a state.
+const mostStates = 8
+
+// states are the states of rows: of each member that says a state, is true or false, or is not in every row, the rows
+// with another value than the row of the trial, and those with each value.
+func (t tried) states(rows []row, orders []api.Order) (all []State) {
+	if t.order == nil {
+		return nil
+	}
+	groups, values := map[[2]string]State{}, map[string]int{}
+	for i, o := range rows {
+		names := maps.Clone(o)
+		maps.Copy(names, t.order)
+		for member := range names {
+			before, had := t.order[member]
+			now, has := o[member]
+			if before == now || had && has && !telling.MatchString(member) && !boolean.MatchString(now) {
+				continue
+			}
+			for _, at := range [][2]string{{member}, {member, "is " + now}} {
+				if groups[at].Orders == nil {
+					groups[at] = State{member, o.String(), map[string]bool{}}
+					values[member]++
+				}
+				groups[at].Orders[orders[i].OrderID] = true
+			}
+		}
+	}
+	order := func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+	for _, at := range slices.SortedFunc(maps.Keys(groups), order) {
+		if at[1] == "" || values[at[0]] <= mostStates {
+			all = append(all, groups[at])
+		}
+	}
+	return all
 }

@@ -42,6 +42,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	cli.Section(set, text.Of("Output").In(f.lang), func() {
 		cli.Flags{
 			{"stories", &f.stories, nil, text.Of("text: tell every schedule")},
+			{"no-color", new(bool), nil, noColorHelp}, // the lab uses none
 		}.Add(set, f.lang)
 		f.output.Add(cmd, f.lang, cli.Text, cli.JSON, cli.HTML, cli.Markdown, cli.JUnit)
 		f.output.AddBesides(cmd, cli.HTML, cli.Markdown, cli.JUnit)

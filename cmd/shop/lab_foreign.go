@@ -54,6 +54,8 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 		{"keep-redis", &f.KeepRedis, nil, text.Of("do not empty Redis before every schedule")},
 		{"allow-untested", (*cli.List)(&s.allowed), nil, text.Of("faults, comma-separated, that may stay untested " +
 			"('?'): without it exit code 3 instead of 0")},
+		{"settle", &f.Settle, nil, text.Of("how long a relay, a sweeper or a repeated job may go on writing after a " +
+			"schedule (default 5s if replicas work by themselves; units that are still missing then are '?', not 'L')")},
 		{"lock-ttl", &s.lockTTL, nil, text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or " +
 			"{{ttl_s}} in --serve the lab sets it)")},
 	}.Add(set, lang)
@@ -79,6 +81,8 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	switch {
 	case f.ReadyWithin <= 0:
 		return nil, cli.Usage(notPositive, "ready-within", f.ReadyWithin)
+	case cmd.Flags().Changed("settle") && f.Settle <= 0:
+		return nil, cli.Usage(notPositive, "settle", f.Settle)
 	case f.ResetWithin <= 0:
 		return nil, cli.Usage(notPositive, "reset-within", f.ResetWithin)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -78,6 +79,16 @@ func TestLab(t *testing.T) {
 	out, code = runShop(t, shop, "lab", "--mode", "lease-seq", "--fault", "replicas,pause", "--all", "--lanes", "4")
 	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
 		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, cli.ExitOK, out)
+	}
+}
+
+// The lab repeats requests about reservations, and adjusts the stock, where a command is one script.
+func TestLabReserves(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, stack.Redis)
+	out, code := runShop(t, program(t), "lab", "--mode", "reserve-redis", "--fault", "replicas,retry")
+	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
+		t.Errorf("exit %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 }
 
@@ -289,6 +300,9 @@ func TestLabServeHabits(t *testing.T) {
 		"UPDATE products SET stock = n - 1 WHERE id = NEW.product; END", "--fault", "threads"})
 	inVariable := append(slices.Clone(inRedis[2:8]), "--fault", "threads")
 	asJobs := append(slices.Clone(inRedis[2:len(inRedis)-1]), "crash", "--ok", "202")
+	ttls := map[string]string{"does a job again": "1000", "holds a unit": "1000",
+		"tries a lock for long": "600000", "holds a unit for long": "9000",
+		"polls a lock in a table for long": "2500"}
 	for kind, tt := range map[string]struct {
 		where string
 		args  []string
@@ -303,12 +317,25 @@ func TestLabServeHabits(t *testing.T) {
 		"counts in a variable":    {"{{redis}}", inVariable, "threads     . ", cli.ExitOK},
 		"sells in a trigger":      {"{{mysql_dsn}}", inTrigger, "threads     . ", cli.ExitOK},
 		"works in one step":       {"{{redis}}", asJobs, "crash       .       2", cli.ExitOK},
+		"says duplicate":          {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
+		"tries a lock": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "replicas"), "if (409 busy) means busy",
+			cli.ExitFailed},
+		"tries a lock for long": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "crash", "--declined", "409",
+			"--declined-body", "busy", "--lock-ttl", "300ms"), "crash       X", cli.ExitFailed},
+		"does a job again": {"{{redis}}", append(slices.Clone(asJobs), "--settle", "2s"), "crash       !", cli.ExitFailed},
+		"holds a unit": {"{{redis}}", append(slices.Clone(asJobs), "--ok", "201,200", "--settle", "3s"), "crash       . ",
+			cli.ExitOK},
+		"holds a unit for long": {"{{redis}}", append(slices.Clone(asJobs), "--ok", "200"), "crash       ? ",
+			exitInconclusive},
+		"polls a lock in a table for long": {"{{mysql_dsn}}", append(slices.Clone(inSQL), "--for", "3s"),
+			"the rival was kept out all the time", exitInconclusive},
 		"works in three steps": {"{{redis}}", append(asJobs, "--env", "REPLICA={{replica}}"), "crash       L       4",
 			cli.ExitFailed}, // all work is B's
 	} {
 		t.Run(kind, func(t *testing.T) {
 			out, code := runShop(t, shop, append([]string{"lab", "--serve",
-				"'" + server + "' '" + kind + "' {{port}} " + tt.where + " {{ttl_ms}}", "--ready", "/health", "--lanes", "2",
+				"'" + server + "' '" + strings.TrimSuffix(kind, " for long") + "' {{port}} " + tt.where + " " +
+					cmp.Or(ttls[kind], "{{ttl_ms}}"), "--ready", "/health", "--lanes", "2",
 				"--request", "POST /buy/{{product}}"}, tt.args...)...)
 			if code != tt.code || !strings.Contains(out, tt.want) {
 				t.Errorf("exit %d, want %d and %q:\n%s", code, tt.code, tt.want, out)
@@ -356,7 +383,7 @@ func TestLabServeUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no serve":      {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
+		"no serve":      {[]string{"lab", "--no-color", "--request", "POST /buy"}, "--request needs --serve"},
 		"no serve, TTL": {[]string{"lab", "--lock-ttl", "1s", "--mode", "nobody"}, "--lock-ttl needs --serve"},
 		"no serve, env": {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
 		"a short TTL":   {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
@@ -368,6 +395,7 @@ func TestLabServeUsage(t *testing.T) {
 		"a seed alone":  {[]string{"lab", "--seed", "7"}, "--seed needs --random or --for"},
 		"no command":    {ownService("shop", "lua-lock", "--setup-cmd", " "), "want a command"},
 		"no time":       {ownService("shop", "lua-lock", "--ready-within", "0s"), "--ready-within 0s: want more than 0"},
+		"no rest":       {ownService("shop", "lua-lock", "--settle", "0s"), "--settle 0s: want more than 0"},
 		"no such file":  {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
 		"allowed what":  {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
 		"a key or none": {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"),

@@ -161,6 +161,9 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 		return cli.Misuse(err)
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang, Settle: f.settle}
+	if f.plan.given("settle") {
+		x.Watch = f.settle
+	}
 	if u, err := url.Parse(f.url); err == nil {
 		x.Name = cmp.Or(x.Name, u.Host)
 	}

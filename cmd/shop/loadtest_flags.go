@@ -162,7 +162,7 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 			"mysql://user:password@host:port/db")},
 		{"settle", &f.settle, nil,
 			text.Of("for how long its stock and orders must not change before they count, where they " +
-				"do not add up at once (default 10s)")},
+				"do not add up at once (default 10s); if it is given, they are watched for at least so long")},
 		{"name", &f.name, nil, text.Of("its name in the reports (default: the host of --url)")},
 	}.Add(set, f.lang)
 }

@@ -71,7 +71,7 @@ func startFakeShop(t *testing.T, s *fakeShop) string {
 func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{}, args...)) // nil would stand for those of this process
+	cmd.SetArgs(signed(cmd, append([]string{}, args...))) // nil would stand for those of this process
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	ran, err := cmd.ExecuteContextC(ctx)

@@ -37,6 +37,7 @@ func shop() int {
 				u.nearest)
 		}
 	}
+	root.SetArgs(signed(root, os.Args[1:]))
 	cmd, err := root.ExecuteContextC(ctx)
 	return finish(cmd, err, lang)
 }

@@ -35,13 +35,29 @@ func tested(name, test string, edits ...testenv.Edit) mutant {
 	return mutant{name: name, test: test, edits: edits}
 }
 
+// The cells in which the lab finds mutants too: mode, store and fault.
+var (
+	sqlRetry      = [3]string{"reserve-sql", "sql", "retry"}
+	sqlExpiry     = [3]string{"reserve-sql", "sql", "expiry"}
+	sqlReplicas   = [3]string{"reserve-sql", "sql", "replicas"}
+	redisRetry    = [3]string{"reserve-redis", "redis", "retry"}
+	redisExpiry   = [3]string{"reserve-redis", "redis", "expiry"}
+	redisReplicas = [3]string{"reserve-redis", "redis", "replicas"}
+)
+
+// inLab is a mutant that the lab finds too.
+func (m mutant) inLab(cell [3]string, letters string) mutant {
+	m.mode, m.store, m.fault, m.letters = cell[0], cell[1], cell[2], letters
+	return m
+}
+
 // loaded is a mutant that the load test finds, by the plan reserve as it is.
 func loaded(name string, edits ...testenv.Edit) mutant {
 	return tested(name, "./cmd/shop TestLoadtestReserves", edits...)
 }
 
-// reservationMutants break a rule each of how reservations begin and end. The lab plays no extension, no return, no
-// cart that holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
+// reservationMutants break a rule each of how reservations begin and end. The lab plays no new run during a schedule,
+// and no two extensions, parts or payments of one reservation: the load test, or a test of the store finds those.
 var reservationMutants = []mutant{
 	expiring("a reservation that is not locked, and an end that changes no row", "O",
 		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL,
@@ -87,59 +103,69 @@ var reservationMutants = []mutant{
 			"late"}},
 		mode: "reserve-redis", store: "redis", fault: "expiry", letters: "O",
 	},
+	mutant{name: "a cancel that does not give the buyer's units back", edits: []testenv.Edit{
+		{bothSQL, "units = units - CASE buyer", "units = units - 0 * CASE buyer"}}}.inLab(sqlRetry, "L"),
 	tested("two orders of one reservation", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "e.Refund = h.State != ledger.Held", "e.Refund = h.State == ledger.Expired"}),
 	tested("extended twice", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "may = h.ExtendedMicros == 0", "may = true"},
-		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}),
+		testenv.Edit{bothSQL, extendedYet, "  AND ? >= 0\n"}).inLab(sqlRetry, "!O"),
 	tested("an extension counts twice under one key", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "if n++; c.Request == request {", "if n++; c.Request == request && n < 0 {"}),
+		testenv.Edit{holdEnd, "if n++; c.Request == request {", "if n++; c.Request == request && n < 0 {"}).
+		inLab(sqlRetry, "!O"),
 	tested("an extension under one key gets the deadline of another", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "h.events:sub(1, made)", "h.events"}),
 	tested("units of an ended run given to the next", storeTests+"TestLifeInSQL",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
 	tested("an adjustment that is counted twice", storeTests+"TestLifeInSQL",
-		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "2 * ?"}),
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "2 * ?"}).inLab(sqlReplicas, "O"),
 	tested("an adjustment that is not counted", storeTests+"TestLifeInSQL",
-		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "0 * ?"}),
+		testenv.Edit{bothSQL, adjusts, adjusts[:len(adjusts)-1] + "0 * ?"}).inLab(sqlReplicas, "L"),
 	tested("an adjustment that is lost from the journal", storeTests+"TestLifeInSQL",
-		testenv.Edit{"internal/store/sqldb/adjust.go", "t.later(t.q.AdjustmentInsert", "_ = append([]any(nil)"}),
+		testenv.Edit{"internal/store/sqldb/adjust.go", "t.later(t.q.AdjustmentInsert", "_ = append([]any(nil)"}).
+		inLab(sqlReplicas, "A!"),
 	tested("an adjustment that leaves the product to absolute counts", storeTests+"TestSQLActsOnProducts",
 		testenv.Edit{"internal/store/sqldb/adjust.go", "if next != f.Sold {", "if next == \"\" {"}),
 	tested("an adjustment that is answered and not done", redisTests+"TestLifeInRedis",
-		testenv.Edit{redisAdjust, "if ARGV[4] == '1' then return", "if ARGV[4] then return"}),
+		testenv.Edit{redisAdjust, "if ARGV[4] == '1' then return", "if ARGV[4] then return"}).inLab(redisReplicas, "A"),
 	tested("an adjustment that is made for each repetition", redisTests+"TestLifeInRedis",
-		testenv.Edit{redisAdjust, "if kept then return", "if kept == 0 then return"}),
+		testenv.Edit{redisAdjust, "if kept then return", "if kept == 0 then return"}).inLab(redisRetry, "!"),
 	tested("a count of etcd that is written over an adjustment", "./internal/store/etcddb TestEtcdAdjusts",
 		testenv.Edit{"internal/store/etcddb/store.go", `clientv3.ModRevision(count), "=", revision`,
-			`clientv3.ModRevision(count), ">", revision-1`}),
+			`clientv3.ModRevision(count), ">", revision-1`}).
+		inLab([3]string{"etcd-txn", "etcd", "replicas"}, "OL"),
 	loaded("returned twice",
 		testenv.Edit{holdEnd, "switch item.Quantity -= b.Quantity; {\n\t\t\tcase b.Request != request:",
 			"switch item.Quantity -= 0; {\n\t\t\tcase b.Quantity > 0:"},
-		testenv.Edit{"migrations/mysql/0004_long_holds_and_parts.sql", "PRIMARY KEY (order_id", "KEY (order_id"}),
+		testenv.Edit{"migrations/mysql/0004_long_holds_and_parts.sql", "PRIMARY KEY (order_id", "KEY (order_id"}).
+		inLab(sqlRetry, "O"),
 	tested("a part of an order returned twice", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "case b.Request != request:", "case b.Request != request || request != \"\":"}),
 	tested("a part cancelled twice", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}),
+		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}).
+		inLab(sqlRetry, "O"),
 	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
 	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}",
 			"{quantity = units}"}),
 	tested("a part in Redis is returned twice", redisTests+"TestLifeInRedis",
-		testenv.Edit{"internal/store/redisdb/lua/hold_return.lua", "if kept then return {kept} end", ""}),
+		testenv.Edit{"internal/store/redisdb/lua/hold_return.lua", "if kept then return {kept} end", ""}).
+		inLab(redisRetry, "O"),
 	tested("a late payment beyond the buyer's limit", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
-			"err = nil\n\t\t}\n\t\tif errors.Is"}),
+			"err = nil\n\t\t}\n\t\tif errors.Is"}).inLab(sqlExpiry, "B"),
 	loaded("a cart gives back its first item only",
 		testenv.Edit{holdChange, "for _, item := range h.Items {\n\t\t\tif item.Quantity == 0 { // a line",
-			"for _, item := range h.Items[:1] {\n\t\t\tif item.Quantity == 0 { // a line"}),
+			"for _, item := range h.Items[:1] {\n\t\t\tif item.Quantity == 0 { // a line"}).inLab(sqlRetry, "L"),
 	loaded("an extension that no sweep sees",
-		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
+		testenv.Edit{"internal/store/redisdb/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}).
+		inLab(redisExpiry, "L"),
 	loaded("a release that does not give the buyer's units back",
-		testenv.Edit{bothSQL, "SET units = units - ? WHERE", "SET units = units - 0 * ? WHERE"}),
+		testenv.Edit{bothSQL, "SET units = units - ? WHERE", "SET units = units - 0 * ? WHERE"}).inLab(sqlRetry, "L"),
 	loaded("every payment's row says order",
-		testenv.Edit{holdEnd, `{true: "refund", false: "order"}`, `{true: "order", false: "order"}`}),
-	loaded("an order without its buyer", testenv.Edit{holdEnd, "null(h.Buyer), h.ID)", "nil, h.ID)"}),
+		testenv.Edit{holdEnd, `{true: "refund", false: "order"}`, `{true: "order", false: "order"}`}).inLab(sqlExpiry, "D"),
+	loaded("an order without its buyer", testenv.Edit{holdEnd, "null(h.Buyer), h.ID)", "nil, h.ID)"}).
+		inLab(sqlRetry, "A"),
 }

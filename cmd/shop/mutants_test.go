@@ -22,6 +22,8 @@ func TestMutants(t *testing.T) {
 			t.Parallel()
 			if m.test != "" {
 				mustFail(t, m)
+			}
+			if m.mode == "" {
 				return
 			}
 			shop := buildMutant(t, m.edits)

@@ -135,8 +135,8 @@ func TestUp(t *testing.T) {
 		t.Errorf("shop stock 101 3 by the balancer: exit %d, %s%s", code, out, errOut)
 	}
 	for _, c := range [][2]string{{"+2", `"redis":5`}, {"-4", `"redis":1`}} {
-		if code, out, errOut := commandLine(t.Context(), newRoot("en"), "stock", "--url", s.URL, "--token", "t0ken",
-			"--reason", "counted", "--", "101", c[0]); code != cli.ExitOK || !strings.Contains(out, c[1]) {
+		if code, out, errOut := commandLine(t.Context(), newRoot("en"), "stock", "101", c[0], "--url", s.URL, "--token",
+			"t0ken", "--reason", "counted"); code != cli.ExitOK || !strings.Contains(out, c[1]) {
 			t.Errorf("shop stock 101 %s: exit %d, %s%s, want %s", c[0], code, out, errOut, c[1])
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,9 +39,9 @@ func newStock(lang string) *cobra.Command {
 		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first,
 which makes the product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.
 With +20 it adds so many units instead, in every store, while the product is sold, and with -20 it takes so many free
-ones, after a -- so that it is no flag; orders and reservations stay.`).In(lang),
+ones; orders and reservations stay.`).In(lang),
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10\n" +
-			"  shop stock 101 +20 --reason delivery\n  shop stock 101 -- -20",
+			"  shop stock 101 +20 --reason delivery\n  shop stock 101 -20 --reason broken",
 		Args: cli.Arguments(1, 2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
@@ -54,6 +56,28 @@ ones, after a -- so that it is no flag; orders and reservations stay.`).In(lang)
 	f.output.Add(cmd, lang, cli.JSON, cli.Text)
 	cli.AddLang(set, &f.lang)
 	return cmd
+}
+
+// belowZero matches a number that the parser of flags would take for flags.
+var belowZero = regexp.MustCompile(`^-[0-9]+$`)
+
+// signed moves the UNITS of 'shop stock' to the end, after a --, if they are below zero. What a flag takes as its value
+// stays, and so do the arguments of the other commands.
+func signed(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "stock" || slices.Contains(args, "--") {
+		return args
+	}
+	value := func(before string) bool { // before is a flag that takes the next argument
+		f := cmd.Flags().Lookup(strings.TrimPrefix(before, "--"))
+		return strings.HasPrefix(before, "--") && f != nil && f.NoOptDefVal == ""
+	}
+	for i, arg := range args {
+		if i > 0 && belowZero.MatchString(arg) && !value(args[i-1]) {
+			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
+		}
+	}
+	return args
 }
 
 func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {

@@ -12,7 +12,7 @@ const turns = {
 };
 
 // asking are a client's requests, grave the events that are drawn as what went wrong.
-const asking = ["asked", "reserves", "pays", "cancels"];
+const asking = ["asked", "reserves", "pays", "cancels", "extends", "returns", "adjusts"];
 const grave = ["killed", "broken", "lost", "failover", "database-killed", "session-ended", "server", "terminated"];
 
 // Player plays the steps of a tale on three lanes: forwards by itself, or step by step with the keys.
@@ -136,6 +136,7 @@ function rails(state) {
 // What a step of the story was, by its name there.
 const eventWords = words({
   asked: "a client asks", reserves: "a client reserves a unit", pays: "a client pays", cancels: "a client cancels",
+  extends: "a client extends", returns: "units are returned", adjusts: "the stock is adjusted",
   held: "held", passed: "goes on", blocked: "blocked", paused: "stopped (SIGSTOP)",
   resumed: "runs again (SIGCONT)", killed: "killed (SIGKILL)", broken: "its connection breaks",
   lost: "the answer is lost", failover: "failover", terminated: "receives SIGTERM", ended: "has exited",

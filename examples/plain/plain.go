@@ -7,7 +7,8 @@
 // is repeated; the others sell to it again.
 //
 // ReserveSQL and ReserveRedis hold units until the buyer pays. They are longer: a hold is a sweep and three ends that
-// exclude each other. reservation.go has what they share. They do not sell without a hold, and know no runs: if
+// exclude each other. They have a limit per buyer, returns, and adjustments of the stock while it sells, but no parts
+// of a hold or of an order. reservation.go has what they share. They do not sell without a hold, and know no runs: if
 // you set the stock again, existing holds stay.
 package plain
 
@@ -26,7 +27,7 @@ var (
 	ErrOtherSale = errors.New("the key belongs to another sale")
 	ErrKey       = errors.New("a key is empty, or longer than 64 bytes")
 	// ErrQuantity is the trap of every statement here: units >= -20 holds, and units - -20 adds twenty.
-	ErrQuantity = errors.New("quantity below one")
+	ErrQuantity = errors.New("quantity below one, or an adjustment by none")
 )
 
 // inTx runs a transaction, and runs it again if the database ended it in favour of another one. An error of COMMIT

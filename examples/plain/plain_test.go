@@ -325,6 +325,8 @@ func TestRefusedBeforeTheServer(t *testing.T) {
 		for _, in := range []reserver{sqls, rediss} {
 			_, _, err := in.Confirm(ctx, "101-a", key)
 			testkit.IsError(t, err, plain.ErrKey, "%T, payment %q", in, key)
+			testkit.IsError(t, in.Adjust(ctx, key, 101, -1), plain.ErrKey, "%T, an adjustment with the key %q", in, key)
+			testkit.IsError(t, in.Adjust(ctx, "k", 101, 0), plain.ErrQuantity, "%T, an adjustment by none", in)
 			testkit.IsError(t, hold(in, long, 1), plain.ErrKey, "%T, a key that is too long", in)
 		}
 	}

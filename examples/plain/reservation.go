@@ -47,6 +47,17 @@ func (r Reservation) repeats(asked Reservation) error {
 	return nil
 }
 
+// adjustable says why the stock cannot be adjusted.
+func adjustable(key string, delta int64) error {
+	if delta == 0 {
+		return ErrQuantity
+	}
+	if key == "" || len(key) > 64 {
+		return ErrKey
+	}
+	return nil
+}
+
 // returned is how a return is written down.
 func returned(restock bool) string {
 	if restock {

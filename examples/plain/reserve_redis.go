@@ -26,9 +26,10 @@ import (
 type ReserveRedis struct{ Redis redis.UniversalClient }
 
 // keys are the KEYS of all scripts: the stock; the rules; reservations, payments, requests that made reservations and
-// units of buyers, each by id; the deadlines of what is held; the orders.
+// units of buyers, each by id; the deadlines of what is held; the orders; the adjustments of
+// the stock by key.
 func keys(product int64) (all []string) {
-	for _, name := range strings.Fields("stock rules reservations payments requests buyers due orders") {
+	for _, name := range strings.Fields("stock rules reservations payments requests buyers due orders adjustments") {
 		all = append(all, fmt.Sprintf("%s:{%d}", name, product))
 	}
 	return all
@@ -150,6 +151,15 @@ if h.returned == '' then
 end
 return answer('', h)`)
 
+	// ARGV: key, units. If INCRBY fails nothing was written, so it is first.
+	adjustScript = script(`
+local was, stock = call('HGET', KEYS[9], ARGV[1]), call('GET', KEYS[1])
+if was then return answer(was:match('%S+') == ARGV[2] and '' or 'reused') end
+if not stock or stock + ARGV[2] < 0 then return answer('short') end
+call('INCRBY', KEYS[1], ARGV[2])
+call('HSET', KEYS[9], ARGV[1], ARGV[2] .. ' ' .. us(now))
+return answer('')`)
+
 	// ARGV: how many at most. A reservation that cannot be read is not looked at again, and its id is returned.
 	sweepScript = script(`
 local due, bad = call('ZRANGEBYSCORE', KEYS[7], '-inf', us(now), 'LIMIT', 0, ARGV[1]), {}
@@ -201,6 +211,18 @@ func (s ReserveRedis) Read(ctx context.Context, id string) (Reservation, error) 
 // Return is that of [ReserveSQL].
 func (s ReserveRedis) Return(ctx context.Context, id string, restock bool) (Reservation, error) {
 	return s.one(ctx, returnScript, id, returned(restock))
+}
+
+// Adjust is that of [ReserveSQL].
+func (s ReserveRedis) Adjust(ctx context.Context, key string, product, delta int64) error {
+	if err := adjustable(key, delta); err != nil {
+		return err
+	}
+	said, err := adjustScript.Run(ctx, s.Redis, keys(product), key, delta).StringSlice()
+	if err != nil {
+		return err
+	}
+	return answers[said[0]]
 }
 
 // Sweep ends what is overdue of a product. It returns how many that were.

@@ -27,14 +27,17 @@ import (
 //	CREATE TABLE history (id BIGINT AUTO_INCREMENT PRIMARY KEY, reservation VARBINARY(64) NOT NULL,
 //	  was VARCHAR(9) NOT NULL, became VARCHAR(9) NOT NULL, expires_us BIGINT NOT NULL, at_us BIGINT NOT NULL,
 //	  KEY (reservation));
+//	CREATE TABLE adjustment (product BIGINT, id VARBINARY(64), delta BIGINT NOT NULL, at_us BIGINT NOT NULL,
+//	  PRIMARY KEY (product, id));
 //
 // per_buyer is how many units a buyer may hold or have, 0 = any number. rehold says that a payment after the deadline
 // gets the units if they are still free; otherwise it goes back.
 //
-// Traps: lock in this order everywhere: the reservation, the payment, the buyer, the stock. UTC_TIMESTAMP is when its
-// statement began, so read it in a statement after the lock. Units that are held have no counter of their own, which
-// could differ from the rows. Each payment has one end, in the transaction of its answer: keep its row. After an error
-// that is none of the answers nobody gives money back: repeat it with the same key or payment.
+// Traps: lock in this order everywhere: the reservation, the payment or the adjustment, the buyer, the stock.
+// UTC_TIMESTAMP is when its statement began, so read it in a statement after the lock. Units that are held have no
+// counter of their own, which could differ from the rows. Each payment has one end, in the transaction of its answer:
+// keep its row. After an error that is none of the answers nobody gives money back: repeat it with the same key or
+// payment.
 type ReserveSQL struct{ DB *sql.DB }
 
 const clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
@@ -141,6 +144,32 @@ func (s ReserveSQL) Return(ctx context.Context, id string, restock bool) (Reserv
 			l.exec("UPDATE reservation SET returned = ? WHERE id = ?", l.Returned, id)
 			l.give(restock)
 		}
+	})
+}
+
+// Adjust adds units while the product sells, or takes free ones if delta is below zero, once for each key of a product.
+// ErrSoldOut: fewer are free, or there is no such product; nothing was changed, and the key is free again. The stock
+// that a sale began with and the adjustments after it are what was there to sell.
+func (s ReserveSQL) Adjust(ctx context.Context, key string, product, delta int64) error {
+	if err := adjustable(key, delta); err != nil {
+		return err
+	}
+	return inTx(ctx, s.DB, func(tx *sql.Tx) error {
+		l := locked{ctx: ctx, tx: tx}
+		l.exec("INSERT INTO adjustment (product, id, delta, at_us) VALUES (?, ?, ?, "+clock+")", product, key, delta)
+		if says(l.err, 1062) { // it was done
+			var was int64
+			l.err = nil
+			l.row([]any{&was}, "SELECT delta FROM adjustment WHERE product = ? AND id = ?", product, key)
+			if l.err == nil && was != delta {
+				l.err = ErrOtherSale
+			}
+			return l.err
+		}
+		if l.err == nil {
+			l.err = take(ctx, tx, product, -delta) // units >= -20 holds for every stock
+		}
+		return l.err
 	})
 }
 

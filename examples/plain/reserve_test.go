@@ -31,6 +31,7 @@ type reserver interface {
 	Extend(ctx context.Context, id string, d time.Duration) (plain.Reservation, error)
 	Read(ctx context.Context, id string) (plain.Reservation, error)
 	Return(ctx context.Context, id string, restock bool) (plain.Reservation, error)
+	Adjust(ctx context.Context, key string, product, delta int64) error
 }
 
 // life is a way to hold as the table of reservations plays on it.
@@ -44,10 +45,11 @@ type life struct {
 }
 
 // books are what a store has about a product. Reservations are JSON, with their "history" of "was became deadline
-// time"; payments are "id reservation end time", orders "id quantity payment", and buyers "name units".
+// time"; payments are "id reservation end time", orders "id quantity payment", buyers "name units", and adjustments
+// "key units time".
 type books struct {
-	initial, limit, now, stock             int64
-	reservations, payments, orders, buyers []string
+	initial, limit, now, stock                          int64
+	reservations, payments, orders, buyers, adjustments []string
 }
 
 func (l *life) Reset(ctx context.Context, product, stock int64, rules ledger.Rules) error {
@@ -86,6 +88,10 @@ func (l *life) Ask(ctx context.Context, a target.Ask) (said reservationtest.Answ
 	case judge.Return:
 		r, err = l.Return(ctx, cmp.Or(id, fmt.Sprint(a.Product, "-none")), a.Restock)
 		said.Quantity, said.Restock = r.Quantity, r.Returned == "stock"
+	case judge.Adjust:
+		err = l.Adjust(ctx, a.Key, a.Product, a.Quantity)
+		_, known = l.known.LoadOrStore(fmt.Sprint("adjustment ", a.Product, a.Key, err), true)
+		said.Delta = a.Quantity
 	case reservationtest.Read:
 		r, err = l.Read(ctx, id)
 	}
@@ -112,7 +118,13 @@ func (l *life) Book(ctx context.Context, product int64) (*api.Reservations, erro
 	at, _ := l.began.Load(product)
 	began := at.(books)
 	book := &api.Reservations{ProductID: product, AsOfMicros: b.now, Initial: began.initial, Stock: b.stock,
-		PerBuyer: began.limit, Run: 1, BuyerUnits: map[string]int64{}}
+		PerBuyer: began.limit, Run: 1, BuyerUnits: map[string]int64{}, Adjustments: []api.Adjustment{{Delta: began.initial}}}
+	for _, text := range b.adjustments {
+		var a api.Adjustment
+		_, failed := fmt.Sscan(text, &a.Key, &a.Delta, &a.AtMicros)
+		a.Key = api.KeyText([]byte(a.Key))
+		err, book.Initial, book.Adjustments = errors.Join(err, failed), book.Initial+a.Delta, append(book.Adjustments, a)
+	}
 	for _, text := range b.buyers {
 		var buyer string
 		var units int64
@@ -185,7 +197,7 @@ func inSQL(t *testing.T) *life {
 	}
 	return &life{reserver: s, sweep: func(ctx context.Context, _ int64) (int, error) { return s.Sweep(ctx) },
 		reset: func(ctx context.Context, product, stock int64, rules ledger.Rules) (err error) {
-			for _, table := range []string{"reservation", "bought", "orders", "stock"} {
+			for _, table := range []string{"reservation", "bought", "orders", "adjustment", "stock"} {
 				err = errors.Join(err, do(ctx, "DELETE FROM "+table+" WHERE product = ?", product))
 			}
 			return errors.Join(err, do(ctx, "INSERT INTO stock (product, units, per_buyer, rehold) VALUES (?, ?, ?, ?)", product,
@@ -215,6 +227,7 @@ func inSQL(t *testing.T) *life {
 				FROM reservation r WHERE product = ?`, product)
 			b.payments = column("SELECT CONCAT_WS(' ', id, reservation, IF(ordered, 'order', 'refund'), at_us) FROM payment")
 			b.orders = column("SELECT CONCAT_WS(' ', id, quantity, payment) FROM orders WHERE product = ?", product)
+			b.adjustments = column("SELECT CONCAT_WS(' ', id, delta, at_us) FROM adjustment WHERE product = ?", product)
 			b.buyers = column("SELECT CONCAT_WS(' ', buyer, units) FROM bought WHERE product = ?", product)
 			return b, err
 		}}
@@ -226,7 +239,7 @@ func inRedis(c redis.UniversalClient) *life {
 	key := func(name string, product int64) string { return fmt.Sprintf("%s:{%d}", name, product) }
 	return &life{reserver: s, sweep: s.Sweep,
 		reset: func(ctx context.Context, product, stock int64, rules ledger.Rules) error {
-			for _, name := range []string{"reservations", "payments", "requests", "buyers", "due", "orders"} {
+			for _, name := range []string{"reservations", "payments", "requests", "buyers", "due", "orders", "adjustments"} {
 				c.Del(ctx, key(name, product))
 			}
 			return cmp.Or(c.Set(ctx, key("stock", product), stock, 0).Err(), c.HSet(ctx, key("rules", product), "per_buyer",
@@ -239,6 +252,9 @@ func inRedis(c redis.UniversalClient) *life {
 			for payment, text := range c.HGetAll(ctx, key("payments", product)).Val() {
 				b.payments = append(b.payments, payment+" "+text)
 			}
+			for adjustment, text := range c.HGetAll(ctx, key("adjustments", product)).Val() {
+				b.adjustments = append(b.adjustments, adjustment+" "+text)
+			}
 			for buyer, units := range c.HGetAll(ctx, key("buyers", product)).Val() {
 				b.buyers = append(b.buyers, buyer+" "+units)
 			}
@@ -246,11 +262,11 @@ func inRedis(c redis.UniversalClient) *life {
 		}}
 }
 
-// seam is where the table is played. Copies lack sales without a hold, a new run, adjustments, parts, a choice of how
-// long and how often, and what it takes to refuse a product that is sold in another way.
+// seam is where the table is played. Copies lack sales without a hold, a new run, parts, a choice of how long and how
+// often, and what it takes to refuse a product that is sold in another way.
 func (l *life) seam() reservationtest.Seam {
 	return reservationtest.Seam{Service: l, Store: "p", Brief: 20 * time.Millisecond,
-		Lacks: []string{"sell", "reset", "overwrite", "segments", "adjust", "cancel-part", "0s", "2h", "restock op 1"}}
+		Lacks: []string{"sell", "reset", "overwrite", "segments", "cancel-part", "0s", "2h", "restock op 1"}}
 }
 
 // Both ways to hold keep the rules of the modes, and in races too.

@@ -21,6 +21,16 @@ const (
 	killedPayment = "killed-payment" // A is killed before the deadline, and the payment repeated after it
 	twoSweepers   = "two-sweepers"   // A sweeps too, and two reservations are overdue
 	killedSweeper = "killed-sweeper" // and A is killed in its sweep
+
+	extended        = "extended"         // A extends it, from before the deadline on
+	lateExtension   = "late-extension"   // an extension that begins after the deadline
+	killedExtension = "killed-extension" // A is killed before the deadline, and the extension repeated after it
+	partCancelled   = "part-cancelled"   // A cancels one of three units, from before the deadline on
+	latePart        = "late-part"        // and from after it on
+	cartPayment     = "cart-payment"     // the reservations are of two products, and paid before the deadline
+	cartRehold      = "cart-rehold"      // or late, and may take the units again
+	cartSweepers    = "cart-sweepers"    // or swept by A too
+	limitedRehold   = "limited-rehold"   // A pays late, and the rival has the buyer's only unit
 )
 
 // expiring says what A does in each variant.
@@ -32,6 +42,16 @@ var expiring = map[string]rig.About{
 	killedPayment: {Kind: rig.Confirm},
 	twoSweepers:   {Kind: rig.SweepDue, Overdue: true, Batch: true},
 	killedSweeper: {Kind: rig.SweepDue, Overdue: true, Batch: true},
+
+	extended:        {Kind: rig.Extend},
+	lateExtension:   {Kind: rig.Extend, Overdue: true},
+	killedExtension: {Kind: rig.Extend},
+	partCancelled:   {Kind: rig.Cancel, Part: 1},
+	latePart:        {Kind: rig.Cancel, Overdue: true, Part: 1},
+	cartPayment:     {Kind: rig.Confirm, Cart: true},
+	cartRehold:      {Kind: rig.Confirm, Overdue: true, Rehold: true, Cart: true},
+	cartSweepers:    {Kind: rig.SweepDue, Overdue: true, Cart: true},
+	limitedRehold:   {Kind: rig.Confirm, Overdue: true, Rehold: true, Limited: true},
 }
 
 // Expiry lets a reservation's deadline pass while a request about it, or a sweep, is on its way, has C sweep, and has a
@@ -41,14 +61,20 @@ var Expiry = Fault{
 	Title: text.Of("the deadline of a reservation passes while its payment is on the way, a sweep ends it, and a " +
 		"rival buys the unit"),
 	Cuts: bothCuts,
-	Variants: func(api.Mode) []string {
-		return []string{"", latePayment, lateRehold, lateCancel, killedPayment, twoSweepers, killedSweeper}
+	Variants: func(m api.Mode) []string {
+		all := []string{"", latePayment, lateRehold, lateCancel, killedPayment, twoSweepers, killedSweeper, extended,
+			lateExtension, killedExtension, partCancelled, latePart, limitedRehold}
+		if m.Cart {
+			all = append(all, cartPayment, cartRehold, cartSweepers)
+		}
+		return all
 	},
 	Asks:  func(variant string) rig.About { return expiring[variant] },
 	Pairs: true,
 	Rivals: func(variant string) (about rig.About) {
 		if !kills(variant) { // else nobody is left to meet C's sweep
-			about = rig.About{Kind: rig.SweepDue, Overdue: true, Batch: expiring[variant].Batch}
+			about = expiring[variant]
+			about.Kind, about.Overdue = rig.SweepDue, true
 		}
 		return about
 	},
@@ -59,7 +85,7 @@ var Expiry = Fault{
 		if err != nil {
 			return err
 		}
-		a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, about.Kind, h)
+		a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, about.Kind, h, 2*rig.Short)
 		if err == nil && kills(p.Variant) {
 			err = p.kill(ctx, held)
 		}
@@ -84,8 +110,8 @@ var Expiry = Fault{
 			}
 			last, held = p.Lane.C, sweep
 		}
-		if p.Variant == killedPayment {
-			if err := p.payAgain(ctx, a, h); err != nil {
+		if a != nil && kills(p.Variant) {
+			if err := p.askAgain(ctx, a); err != nil {
 				return err
 			}
 		}
@@ -104,18 +130,25 @@ var Expiry = Fault{
 		if paid == nil {
 			paid = p.pay(b) // it has waited for A
 		}
+		if about.Kind == rig.Extend {
+			if err := a.Made().Overdue(ctx); err != nil {
+				return err
+			}
+		}
 		return p.buyLast(ctx, paid)
 	},
 }
 
-func kills(variant string) bool { return variant == killedPayment || variant == killedSweeper }
+func kills(variant string) bool {
+	return variant == killedPayment || variant == killedSweeper || variant == killedExtension
+}
 
-// payAgain repeats a payment on B.
-func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) error {
+// askAgain repeats A's request on B.
+func (p *Play) askAgain(ctx context.Context, a *rig.Pending) error {
 	if err := a.Wait(ctx); err != nil {
 		return err
 	}
-	return p.Reservations.AskAgain(p.Lane.B, judge.Confirm, h, a.Op().Key).Wait(ctx)
+	return p.Reservations.Again(p.Lane.B, a).Wait(ctx)
 }
 
 // passTo lets A go on to its end, or to where it has to wait.

@@ -138,9 +138,6 @@ type Play struct {
 // enough for all, so that a refusal is wrong.
 const lastItem = "last-item"
 
-// enoughAndLast are the variants of a fault that is about the stock's amount.
-func enoughAndLast(api.Mode) []string { return []string{"", lastItem} }
-
 // About is what the victim asks for in a variant.
 func (f Fault) About(variant string) rig.About {
 	if f.Asks == nil {
@@ -149,10 +146,13 @@ func (f Fault) About(variant string) rig.About {
 	return f.Asks(variant)
 }
 
-// Stock is what a variant begins with. Reservations are about the last unit.
+// Stock is what a variant begins with. Reservations and adjustments are about the last unit.
 func (f Fault) Stock(variant string) int64 {
 	about := f.About(variant)
-	if variant == lastItem || about.Kind != "" {
+	switch {
+	case about.Limited:
+		return about.Units() + 1
+	case variant == lastItem || about.Kind != "" || adjusting[variant] != 0:
 		return about.Units()
 	}
 	return rig.Stock
@@ -213,11 +213,13 @@ func answers(ctx context.Context, all []*rig.Pending) error {
 	return nil
 }
 
-// kill ends A, which is held, with what it had sent and nobody has received.
+// kill ends A, which is held unless held is nil, with what it had sent and nobody has received.
 func (p *Play) kill(ctx context.Context, held *wire.Hold) error {
 	p.Lane.A.Kill()
 	p.Note(p.Lane.A, rig.Killed, "")
-	held.Drop(false)
+	if held != nil {
+		held.Drop(false)
+	}
 	return p.Lane.A.Discard(ctx)
 }
 

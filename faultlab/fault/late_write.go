@@ -6,7 +6,6 @@ import (
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
 	"lastitem/faultlab/rig/gear"
-	"lastitem/judge"
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
@@ -26,32 +25,18 @@ var LateWrite = Fault{
 	Title: text.Of("the sender gave up or is dead, and its write or COMMIT arrives after a rival was served"),
 	Cuts:  []rig.Cut{rig.Command, rig.Severed},
 	// With no rival in between it leaks, with one it may write what the rival has written, with two it takes back a sale.
-	// A cancel is repeated in between, and then the first one's write arrives.
-	Variants: func(m api.Mode) []string { return withCancel(m, noRival, twoRivals) },
-	Asks:     asksCancel,
+	// A request about a reservation is repeated in between, and then the first one's write arrives.
+	Variants: func(m api.Mode) []string { return withRepeated(m, twice, noRival, twoRivals) },
+	Asks:     asksRepeated,
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",
 	Lane:   gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
-		if p.Variant == cancelledTwice {
-			h, err := p.Reservations.Reserve(ctx, p.Lane.B, rig.Long)
-			if err != nil {
-				return err
-			}
-			a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, judge.Cancel, h)
-			if err != nil {
-				return err
-			}
-			p.desert(ctx, a, held)
-			b := p.Reservations.Ask(p.Lane.B, judge.Cancel, h, 0)
-			p.Settle(ctx, p.Lane.B, b)
-			if err := p.arrive(ctx, held); err != nil {
-				return err
-			}
-			if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
-				return err
-			}
-			return p.buyLast(ctx, nil)
+		if p.About().Kind != "" {
+			return p.repeat(ctx, func(a *rig.Pending, held *wire.Hold) error {
+				p.desert(ctx, a, held)
+				return nil
+			}, func(_ *rig.Pending, held *wire.Hold) error { return p.arrive(ctx, held) })
 		}
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {
@@ -60,7 +45,7 @@ var LateWrite = Fault{
 		p.desert(ctx, a, held)
 		asked := []*rig.Pending{a}
 		for range rivals[p.Variant] {
-			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+			b, err := p.rivalServed(ctx)
 			if err != nil {
 				return err
 			}

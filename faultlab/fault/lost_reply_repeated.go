@@ -8,6 +8,7 @@ import (
 	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/say/text"
+	"lastitem/stack/wire"
 )
 
 // LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its
@@ -19,16 +20,26 @@ var LostReplyRepeated = Fault{
 	Cuts: []rig.Cut{rig.Answer},
 	Variants: func(m api.Mode) []string {
 		if keyOptional(m) {
-			return []string{"", noKey}
+			return withRepeated(m, twice, "", noKey)
 		}
-		return []string{""}
+		return withRepeated(m, twice, "")
 	},
+	Asks: asksRepeated,
 	// A request without a key sends other commands than the traced one; only the last, COMMIT, is the same.
 	Skip:    func(variant string, at rig.Position) bool { return variant == noKey && at.Pattern != "COMMIT" },
 	AtEnd:   true, // the answer to the client is lost
 	Happens: always,
 	Lane:    gear.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
+		if p.About().Kind != "" {
+			return p.repeat(ctx, func(a *rig.Pending, held *wire.Hold) error {
+				if held != nil {
+					p.Note(p.Lane.A, rig.Broken, "")
+					held.Drop(true)
+				}
+				return a.Wait(ctx)
+			}, unharmed)
+		}
 		key := p.keyOf()
 		a, err := p.unanswered(ctx, key)
 		if err != nil {

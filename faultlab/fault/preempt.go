@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,7 +15,7 @@ func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) 
 	if p.B != nil {
 		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
 	}
-	b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+	b, err := p.rivalServed(ctx)
 	if err != nil {
 		return err
 	}
@@ -22,6 +23,17 @@ func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) 
 		return err
 	}
 	return p.meet(ctx, a, b)
+}
+
+// rivalServed has B ask until it is served, and notes for how long it was kept out if it was not. A rival does not wait
+// for the victim's job, which may be given to another worker all the same: it is left for as long as a lock.
+func (p *Play) rivalServed(ctx context.Context) (*rig.Pending, error) {
+	began := time.Now()
+	b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+	if b.KeptOut(p.Lane.B) {
+		p.KeptOut = max(p.KeptOut, time.Since(began))
+	}
+	return b, cmp.Or(err, rig.OutlastJobs(ctx, p.Lane, began.Add(p.Outlive)))
 }
 
 // stop is a request that is to be held: it is held at its position, on its way there, or answered.
@@ -74,9 +86,13 @@ func (p *Play) goOn(s *stop) {
 // are three preemptions: see threeHeld.
 func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration,
 	pass func() error) error {
+	began := time.Now()
 	b, err := p.stopAt(ctx, rival, *p.B, wait)
 	if err != nil {
 		return err
+	}
+	if !b.held() && b.asked.KeptOut(rival) {
+		p.KeptOut = time.Since(began)
 	}
 	if rival == p.Lane.A && !b.held() {
 		p.goOn(b) // else A's own commands would be held there

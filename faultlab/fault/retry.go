@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"lastitem/contract/api"
@@ -11,9 +12,6 @@ import (
 	"lastitem/say/text"
 	"lastitem/stack/wire"
 )
-
-// cancelledTwice is the variant in which what is repeated is the cancel of a reservation.
-const cancelledTwice = "cancelled-twice"
 
 // crashed is the variant in which the first replica is killed, and the request repeated when its locks have run out: a
 // service that stores its answer after the sale sells twice, one whose key says "running" for ever never sells.
@@ -26,18 +24,30 @@ var Retry = Fault{
 	Cuts:  bothCuts,
 	AtEnd: true,
 	Variants: func(m api.Mode) []string {
+		variants := []string{""}
 		if keepsKeys(m) {
-			return withCancel(m, "", crashed)
+			variants = append(variants, crashed)
 		}
-		return withCancel(m, "")
+		return withRepeated(m, dead, withRepeated(m, twice, variants...)...)
 	},
-	Asks: asksCancel,
+	Asks: asksRepeated,
+	// To be killed before the next command, or when it has answered, is the same for everybody else.
+	Skip: func(variant string, at rig.Position) bool {
+		return at.Cut == rig.Answer && strings.HasSuffix(variant, dead)
+	},
 	Strike: func(ctx context.Context, p *Play) error {
-		switch p.Variant {
-		case cancelledTwice:
-			return cancelTwice(ctx, p)
-		case crashed:
+		switch {
+		case p.Variant == crashed:
 			return repeatAfterCrash(ctx, p)
+		case strings.HasSuffix(p.Variant, dead):
+			return p.repeat(ctx, func(_ *rig.Pending, held *wire.Hold) error { return p.kill(ctx, held) }, unharmed)
+		case p.Variant != "":
+			return p.repeat(ctx, unharmed, func(_ *rig.Pending, held *wire.Hold) error {
+				if held != nil {
+					p.pass(p.Lane.A, held)
+				}
+				return nil
+			})
 		}
 		key := p.NewKey()
 		if p.A == nil {
@@ -87,9 +97,7 @@ func repeatAfterCrash(ctx context.Context, p *Play) error {
 	if p.A == nil {
 		a = p.Ask(p.Lane.A, key)
 		if err = a.Wait(ctx); err == nil {
-			p.Lane.A.Kill()
-			p.Note(p.Lane.A, rig.Killed, "")
-			err = p.Lane.A.Discard(ctx)
+			err = p.kill(ctx, nil)
 		}
 	} else {
 		var held *wire.Hold
@@ -131,7 +139,7 @@ func (p *Play) repeatUntilSold(ctx context.Context, key string, within time.Dura
 		if err := b.Wait(ctx); err != nil {
 			return err
 		}
-		if said := b.Op().Outcome; said == judge.OK || said == judge.Unknown {
+		if said := b.Op().Outcome; said == judge.OK || said == judge.Unknown || p.tells(ctx, b) {
 			return p.next(ctx)
 		}
 		if time.Now().After(end) {
@@ -146,46 +154,11 @@ func (p *Play) repeatUntilSold(ctx context.Context, key string, within time.Dura
 	return nil
 }
 
-// withCancel adds the variant of a repeated cancel to those of a deduction, if the mode holds units.
-func withCancel(m api.Mode, variants ...string) []string {
-	if m.Reserves {
-		variants = append(variants, cancelledTwice)
+// tells says whether a refusal names an order that stands: it is the answer to a repetition.
+func (p *Play) tells(ctx context.Context, b *rig.Pending) bool {
+	if b.Op().Outcome != judge.Refused || b.Op().OrderID == "" {
+		return false
 	}
-	return variants
-}
-
-// asksCancel has the victim cancel a reservation in that variant.
-func asksCancel(variant string) (about rig.About) {
-	if variant == cancelledTwice {
-		about.Kind = judge.Cancel
-	}
-	return about
-}
-
-// cancelTwice cancels a reservation on two replicas.
-func cancelTwice(ctx context.Context, p *Play) error {
-	h, err := p.Reservations.Reserve(ctx, p.Lane.B, rig.Long)
-	if err != nil {
-		return err
-	}
-	var a *rig.Pending
-	pass := func() {}
-	if p.A == nil {
-		a = p.Reservations.Ask(p.Lane.A, judge.Cancel, h, 0)
-		err = a.Wait(ctx)
-	} else {
-		var held *wire.Hold
-		a, held, err = p.Reservations.Hold(ctx, p.Lane.A, *p.A, judge.Cancel, h)
-		pass = func() { p.pass(p.Lane.A, held) }
-	}
-	if err != nil {
-		return err
-	}
-	b := p.Reservations.Ask(p.Lane.B, judge.Cancel, h, 0)
-	p.Settle(ctx, p.Lane.B, b)
-	pass()
-	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
-		return err
-	}
-	return p.buyLast(ctx, nil)
+	ledger, err := p.Lane.Ledger(ctx)
+	return err == nil && rig.Stands(ledger, b.Op().OrderID)
 }

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
@@ -13,7 +14,7 @@ import (
 var Threads = Fault{
 	Name:  api.Threads,
 	Title: text.Of("a second request on the same replica, at every point of the first"),
-	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
+	Cuts:  bothCuts, Variants: enoughAndLast, Asks: asksRace, Pairs: true,
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.A) },
 }
 
@@ -21,16 +22,58 @@ var Threads = Fault{
 var Replicas = Fault{
 	Name:  api.Replicas,
 	Title: text.Of("a request on another replica, at every point of the first"),
-	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
+	Cuts:  bothCuts, Asks: asksRace, Pairs: true,
+	Variants: func(m api.Mode) []string {
+		if m.Adjusts {
+			return append(enoughAndLast(m), added, taken)
+		}
+		return enoughAndLast(m)
+	},
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.B) },
+}
+
+// The variants in which C adjusts the stock of one unit, while the first request is held.
+const (
+	added = "added"
+	taken = "taken"
+)
+
+var adjusting = map[string]int64{added: 1, taken: -1}
+
+// races are the variants in which both requests reserve.
+var races = map[string]rig.About{
+	"cart":    {Kind: rig.Reserve, Cart: true},
+	"limited": {Kind: rig.Reserve, Limited: true}, // both for one buyer
+}
+
+func asksRace(variant string) rig.About { return races[variant] }
+
+// enoughAndLast are the variants of a fault that is about the stock's amount.
+func enoughAndLast(m api.Mode) []string {
+	variants := []string{"", lastItem}
+	if m.Reserves {
+		variants = append(variants, "limited")
+	}
+	if m.Reserves && m.Cart {
+		variants = append(variants, "cart")
+	}
+	return variants
 }
 
 // interleave holds A, lets the rival run as far as it can, and lets A go on. A rival that was turned away may have
 // broken something for the next one: a second rival asks after it.
-func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
+func interleave(ctx context.Context, p *Play, rival *rig.Actor) (err error) {
+	if p.About().Kind != "" {
+		return race(ctx, p, rival)
+	}
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {
 		return err
+	}
+	if units := adjusting[p.Variant]; units != 0 {
+		c := p.Reservations.Adjust(p.Lane.C, units)
+		p.Settle(ctx, p.Lane.C, c)
+		defer func() { err = errors.Join(err, c.Wait(ctx)) }()
 	}
 	if p.B != nil {
 		return p.rivalHeld(ctx, rival, a, 0, p.passing(held))
@@ -44,4 +87,19 @@ func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
 	}
 	p.pass(p.Lane.A, held)
 	return p.meet(ctx, asked...)
+}
+
+// race holds A while it reserves, and has the rival reserve.
+func race(ctx context.Context, p *Play, rival *rig.Actor) error {
+	a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, rig.Reserve, rig.Reservation{}, rig.Long)
+	if err != nil {
+		return err
+	}
+	b := p.Reservations.Ask(rival, rig.Reserve, rig.Reservation{}, rig.Long)
+	p.Settle(ctx, rival, b)
+	p.pass(p.Lane.A, held)
+	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
+		return err
+	}
+	return p.buyLast(ctx, nil)
 }

@@ -25,6 +25,9 @@ const (
 	Reserves   What = "reserves" // a client asks for a reservation
 	Pays       What = "pays"     // for a reservation
 	Cancels    What = "cancels"  // a reservation
+	Extends    What = "extends"  // a reservation
+	Returns    What = "returns"  // an order, or a part of it
+	Adjusts    What = "adjusts"  // the stock
 	Answered   What = "answered" // the client has its answer: outcome and code
 	Held       What = "held"     // a request is held at a position
 	Passed     What = "passed"   // the held message goes on

@@ -46,7 +46,7 @@ func Foreign(f *target.Foreign) Service {
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
 		ProductName: f.ProductName, MorePorts: f.MorePorts(), ReadyWithin: f.ReadyWithin, ResetWithin: f.ResetWithin,
-		learnt: new(learnt), Gone: f.Gone,
+		learnt: new(learnt), Gone: f.Gone, Settle: f.Settle,
 	}
 }
 

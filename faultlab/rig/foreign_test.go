@@ -89,3 +89,24 @@ func TestSoldTwice(t *testing.T) {
 		}
 	}
 }
+
+// A request that was turned away, or that no server owes an answer, is kept out, and nobody knows for how long.
+func TestKeptOut(t *testing.T) {
+	t.Parallel()
+	theirs, ours := idle(t, Service{Waits: true}).B, idle(t, Service{}).B
+	answered := make(chan struct{})
+	close(answered)
+	for name, c := range map[string]struct {
+		b    *Actor
+		p    *Pending
+		want bool
+	}{
+		"turned away":  {theirs, &Pending{done: answered, op: judge.Op{Outcome: judge.Declined}}, true},
+		"polls":        {theirs, &Pending{done: make(chan struct{})}, true},
+		"served":       {theirs, &Pending{done: answered, op: judge.Op{Outcome: judge.OK}}, false},
+		"sold out":     {theirs, &Pending{done: answered, op: judge.Op{Outcome: judge.Refused}}, false},
+		"of our modes": {ours, &Pending{done: answered, op: judge.Op{Outcome: judge.Declined}}, false},
+	} {
+		testkit.Is(t, c.p.KeptOut(c.b), c.want, "%s: kept out", name)
+	}
+}

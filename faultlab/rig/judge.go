@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/say/text"
 	"lastitem/target"
 )
 
@@ -36,12 +38,13 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	}
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
+		told(history, ledger)
 		busy = target.InProgress(history)
 		history = target.Named(history, ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
-		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
+		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()
@@ -55,7 +58,34 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		}
 		r.Verdict, r.Violations = judge.Broken, append(r.Violations, s.why)
 	}
+	if service.Waits && r.BadRefusals > 0 {
+		r.Violations = append(r.Violations, sayBusy(s.ops))
+	}
 	return r, nil
+}
+
+// sayBusy says what settles whether a refusal, as it came, is one.
+func sayBusy(ops []*Pending) string {
+	i := slices.IndexFunc(ops, func(p *Pending) bool { return p.op.Outcome == judge.Refused })
+	return text.Of("if%s means busy or sold before, and not sold out, give --declined with its status, and " +
+		"--declined-body or --refused-body where both have it").With(ops[i].shown).En
+}
+
+// told makes the refusals of repeated keys that name an order which stands what they are: it was sold, and they tell.
+func told(ops []judge.Op, ledger *api.Ledger) {
+	for i, op := range ops {
+		if op.Outcome != judge.Refused || op.Key == "" || !Stands(ledger, op.OrderID) {
+			continue
+		}
+		if slices.ContainsFunc(ops, func(o judge.Op) bool { return o.Key == op.Key && o.Call < op.Call }) {
+			ops[i].Outcome, ops[i].Code = judge.OK, ""
+		}
+	}
+}
+
+// Stands says whether the books have an order.
+func Stands(ledger *api.Ledger, id string) bool {
+	return slices.ContainsFunc(ledger.Orders, func(o api.Order) bool { return o.OrderID == id })
 }
 
 // store is where the count lives.
@@ -134,10 +164,20 @@ func soldTwice(seen []judge.Op) bool {
 	return false
 }
 
-// rested reads the ledger. Where replicas work for requests after the answer, and orders are missing though there is
-// stock, those that are dead start again, and the ledger must be at rest: a job may be taken up again.
+// settleFor is how long the books of a service that is not ours are read again where nobody has said how long.
+const settleFor = 5 * time.Second
+
+// rested reads the ledger when it counts. Of a service that is not ours it is read again
+//
+//   - where replicas work for requests after the answer, and orders are missing though there is stock: it must be at
+//     rest, as a job may be taken up again;
+//   - where units are missing, until they add up, for as long as Service.Settle says or, where replicas work by
+//     themselves, for settleFor: what is still missing then is Unsettled;
+//   - where a replica died and others work by themselves, for just as long: what was done may be done again.
+//
+// Before that the dead start again.
 func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, error) {
-	l := s.Lane
+	l, x := s.Lane, s.Lane.Service.learnt
 	ledger, err := l.Ledger(ctx)
 	accepted := 0
 	for _, op := range history {
@@ -145,13 +185,37 @@ func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, err
 			accepted++
 		}
 	}
-	if err != nil || l.Service.learnt.rest() == 0 || len(ledger.Orders) >= accepted || ledger.Stock[s.store(ledger)] <= 0 {
+	late := func() bool {
+		return x.rest() > 0 && len(ledger.Orders) < accepted && ledger.Stock[s.store(ledger)] > 0
+	}
+	missing := func() bool {
+		left := ledger.Stock[s.store(ledger)]
+		return left >= 0 && ledger.Initial[s.store(ledger)]-left > l.Service.Gone(ledger)
+	}
+	died := slices.ContainsFunc(s.Events(), func(e Event) bool { return e.What == Killed || e.What == Broken })
+	if err != nil || !l.Service.Waits || !died && !late() && !missing() {
 		return ledger, err
+	}
+	settle := cmp.Or(l.Service.Settle, settleFor)
+	works := l.worksAlone(ctx, settle)
+	if !works && l.Service.Settle == 0 && !late() {
+		return ledger, nil
 	}
 	if err := l.Heal(ctx); err != nil {
 		return nil, err
 	}
-	ledger, _, err = target.AtRest(ctx, l.Ledger, l.Service.Gone, int64(accepted), time.Now(),
-		2*l.TTL+l.Service.learnt.rest())
+	if late() {
+		ledger, _, err = target.AtRest(ctx, l.Ledger, l.Service.Gone, int64(accepted), time.Now(), 2*l.TTL+x.rest())
+	}
+	end := time.Now()
+	if works || l.Service.Settle > 0 {
+		end = end.Add(settle)
+	}
+	for err == nil && (died && works || missing() || ledger.Moved) && time.Now().Before(end) {
+		if err = wait(ctx, 5*settling); err == nil {
+			ledger, err = l.Ledger(ctx)
+		}
+	}
+	s.Unsettled = err == nil && works && l.Service.Settle == 0 && missing()
 	return ledger, err
 }

@@ -236,6 +236,14 @@ func (l *Lane) idle(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
+// OutlastJobs waits until end where replicas work for requests after the answer.
+func OutlastJobs(ctx context.Context, l *Lane, end time.Time) error {
+	if l.Service.learnt.rest() == 0 {
+		return nil
+	}
+	return wait(ctx, time.Until(end))
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -258,6 +266,25 @@ func (l *Lane) own(a *Actor, since int64) []wire.Call {
 // helped says whether another replica than a has sent anything of its own since a call.
 func (l *Lane) helped(a *Actor, since int64) bool {
 	return slices.ContainsFunc(l.actors(), func(b *Actor) bool { return b != a && len(l.own(b, since)) > 0 })
+}
+
+// worksAlone says whether replicas send anything though nobody asks them, for so long: a relay, a sweeper, a worker
+// that polls. It is watched once.
+func (l *Lane) worksAlone(ctx context.Context, long time.Duration) bool {
+	x := l.Service.learnt
+	x.watching.Lock()
+	defer x.watching.Unlock()
+	if x.works != nil || !l.B.Alive() && !l.C.Alive() {
+		return x.works != nil && *x.works
+	}
+	works, since := false, wire.LastID()
+	for end := time.Now().Add(long); !works && time.Now().Before(end) && wait(ctx, settling) == nil; {
+		works = slices.ContainsFunc(l.actors(), func(a *Actor) bool {
+			return slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll })
+		})
+	}
+	x.works = &works
+	return works
 }
 
 // quiet returns when no replica has sent anything of its own for so long, at the latest at end.

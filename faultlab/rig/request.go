@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*P
 
 // asks names what a client does, in a story.
 var asks = map[judge.ReservationKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays,
-	judge.Cancel: Cancels}
+	judge.Cancel: Cancels, judge.Extend: Extends, judge.Return: Returns, judge.Adjust: Adjusts}
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
@@ -55,16 +56,20 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 			ask.Buyer = ask.Key // the next customer, each time
 		}
 	}
-	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
+	p := &Pending{done: make(chan struct{}), ask: ask, since: wire.LastID()}
 	s.mu.Lock()
 	p.said(ask, target.Answer{Outcome: judge.Unknown}, len(s.ops), int64(s.now()))
-	s.ops = append(s.ops, p)
+	if ask.Kind == judge.Adjust {
+		s.adjusts = append(s.adjusts, p)
+	} else {
+		s.ops = append(s.ops, p)
+	}
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
 		said, shown, promised := s.send(to, ask)
 		s.mu.Lock()
-		p.promised = promised
+		p.promised, p.shown = promised, shown
 		p.said(ask, said, p.op.Client, p.op.Call)
 		p.op.Return = int64(s.now())
 		p.hold.Return = p.op.Return
@@ -78,7 +83,11 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 
 // send sends a request and returns what came of it, and of a service that is not ours how a story shows it: as it came.
 func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised bool) {
-	r, err := s.Lane.Service.Call(ask.Ask).Send(context.Background(), s.Lane.client, to)
+	call := s.Lane.Service.Call
+	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
+		call = s.Lane.site().shop().Call
+	}
+	r, err := call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
 		return target.Answer{Outcome: judge.Unknown}, "", false
 	}
@@ -154,7 +163,7 @@ const (
 // WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody
 // releases never answers p: then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so
 // that these requests can have no late effect, and marks them as stuck, see decline. bound is how long a lock may
-// outlive its holder. An error: the replica waits for a server, or ctx has ended.
+// outlive its holder. An error: the replica waits for a server that does not answer, or ctx has ended.
 func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
 	if !s.Lane.Service.Waits {
 		return p.Wait(ctx)
@@ -170,13 +179,18 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 	if answeredWithin(ctx, stuckAfter, asked) {
 		return nil
 	}
-	if a.blocked(0) || ctx.Err() != nil {
-		return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server", a.Name)
+	waiting, inServer := slices.DeleteFunc(asked, (*Pending).answered), a.blocked(0)
+	if inServer { // by a row that nobody frees, if that can be read: a connection may have kept its transaction
+		if _, err := s.Lane.Ledger(ctx); err != nil {
+			return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server: %w", a.Name, err)
+		}
 	}
-	waiting := slices.DeleteFunc(asked, (*Pending).answered)
 	s.Note(a, Killed, "")
 	a.Kill()
-	if err := a.Discard(ctx); err != nil {
+	if inServer {
+		s.Lane.Abandon() // whoever has the row
+	}
+	if err := errors.Join(a.Discard(ctx), s.Lane.Heal(ctx)); err != nil {
 		return err
 	}
 	for _, one := range waiting {

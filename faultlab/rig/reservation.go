@@ -27,9 +27,18 @@ type Reservations struct {
 	ended string // see Ended
 }
 
+// other is the second product of the lane's carts. It comes before the lane's product in each list of a cart's lines.
+func other(l *Lane) int64 { return l.Product() - 1000 }
+
 // Reserve has an actor make a reservation of one unit, and waits for the answer.
 func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Duration) (Reservation, error) {
-	p := r.Ask(a, judge.Reserve, Reservation{}, length)
+	return r.reserve(ctx, a, length, 1)
+}
+
+func (r *Reservations) reserve(ctx context.Context, a *Actor, length time.Duration, units int64) (Reservation, error) {
+	ask := r.ask(judge.Reserve, Reservation{}, length, r.scene.NewKey())
+	ask.Quantity = units
+	p := r.scene.begin(a.URL, a, ask)
 	if err := p.Wait(ctx); err != nil {
 		return Reservation{}, err
 	}
@@ -40,18 +49,45 @@ func (r *Reservations) Reserve(ctx context.Context, a *Actor, length time.Durati
 	return p.made, nil
 }
 
-// Ask sends an actor a request about a reservation, or one that makes it, for length. The key of each is new.
+// Ask sends an actor a request about a reservation, or one that makes it, for length, or extends it by that. The key of
+// each is new. What is cancelled or returned is what the victim cancels or returns; an order is returned to the stock.
 func (r *Reservations) Ask(a *Actor, kind judge.ReservationKind, h Reservation, length time.Duration) *Pending {
-	ask := r.scene.ask
-	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, r.scene.NewKey(), -1
-	return r.scene.begin(a.URL, a, ask)
+	return r.scene.begin(a.URL, a, r.ask(kind, h, length, r.scene.NewKey()))
 }
 
 // AskAgain is [Reservations.Ask] for [Long] with a key that earlier requests may have.
 func (r *Reservations) AskAgain(a *Actor, kind judge.ReservationKind, h Reservation, key string) *Pending {
+	return r.scene.begin(a.URL, a, r.ask(kind, h, Long, key))
+}
+
+// Again sends an actor the request that another one was sent.
+func (r *Reservations) Again(a *Actor, p *Pending) *Pending { return r.scene.begin(a.URL, a, p.ask) }
+
+// Adjust has an actor add units to the stock or, below zero, take free ones.
+func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 	ask := r.scene.ask
-	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, Long, key, -1
+	ask.Kind, ask.Quantity, ask.Key = judge.Adjust, units, r.scene.NewKey()
 	return r.scene.begin(a.URL, a, ask)
+}
+
+func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length time.Duration, key string) Ask {
+	ask := r.scene.ask
+	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, key, -1
+	switch about := ask.About; kind {
+	case judge.Reserve:
+		if ask.Quantity = 1; about.Cart {
+			ask.Second = other(r.scene.Lane)
+		}
+	case judge.Cancel:
+		if ask.Part = about.Part; about.Line {
+			ask.Line = ask.Product
+		}
+	case judge.Return:
+		ask.Order, ask.Part, ask.Restock = h.Order, about.Part, true
+	case judge.Adjust:
+		ask.Quantity = 1
+	}
+	return ask
 }
 
 // PassDeadline ends a reservation as if its deadline had passed, though no clock moves: the deadline goes back, and C
@@ -68,26 +104,38 @@ func (r *Reservations) PassDeadline(ctx context.Context, h Reservation) (ended b
 }
 
 // First has B make the reservations that the victim's request is about, for length, and returns the last. If the
-// request is a late one, their deadline has passed.
+// request is a late one, their deadline has passed; if it returns an order, B has paid.
 func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reservation, err error) {
 	about := r.scene.ask.About
 	if about.Overdue {
 		length = Brief
 	}
-	for range about.Units() {
-		if h, err = r.Reserve(ctx, r.scene.Lane.B, length); err != nil {
+	if about.Kind == Reserve || about.Kind == Adjust {
+		return h, nil
+	}
+	each := about.Units()
+	if about.Batch {
+		each = 1
+	}
+	for range about.Units() / each {
+		if h, err = r.reserve(ctx, r.scene.Lane.B, length, each); err != nil {
 			return h, err
 		}
 	}
-	if about.Overdue {
+	switch {
+	case about.Overdue:
 		err = h.Overdue(ctx)
+	case about.Kind == Return:
+		paid := r.Ask(r.scene.Lane.B, judge.Confirm, h, 0)
+		err = paid.Wait(ctx)
+		h.Order = paid.made.Order
 	}
 	return h, err
 }
 
-// Hold is [Scene.Hold] for a request about a reservation, or for a sweep, for which it returns no request.
+// Hold is [Scene.Hold] for a request about a reservation, for length, or for a sweep, for which it returns no request.
 func (r *Reservations) Hold(
-	ctx context.Context, a *Actor, at Position, kind judge.ReservationKind, h Reservation,
+	ctx context.Context, a *Actor, at Position, kind judge.ReservationKind, h Reservation, length time.Duration,
 ) (*Pending, *wire.Hold, error) {
 	if kind == SweepDue {
 		hold, err := r.Sweep(ctx, a, &at)
@@ -96,7 +144,7 @@ func (r *Reservations) Hold(
 		}
 		return nil, hold, err
 	}
-	return r.scene.holdSent(ctx, a, at, func() *Pending { return r.Ask(a, kind, h, 0) })
+	return r.scene.holdSent(ctx, a, at, func() *Pending { return r.Ask(a, kind, h, length) })
 }
 
 // Sweep has an actor sweep once, and does what [Reservations.FollowSweep] does. The hold is nil without a position.
@@ -169,22 +217,50 @@ func (r *Reservations) read(ctx context.Context) (*api.Reservations, error) {
 	return r.scene.Lane.site().shop().ReservationsNow(ctx, r.scene.Lane.Product(), r.scene.ask.Store)
 }
 
-// judge judges a scene of reservations.
-func (r *Reservations) judge(ctx context.Context) (judge.Report, error) {
+// judge judges a scene of reservations: the lane's product, and then the other one of its carts.
+func (r *Reservations) judge(ctx context.Context) (report judge.Report, err error) {
 	told, err := r.read(ctx)
 	if err != nil {
-		return judge.Report{}, err
+		return report, err
 	}
-	r.scene.mu.Lock()
-	defer r.scene.mu.Unlock()
-	var ops []judge.ReservationOp
-	for _, p := range r.scene.ops {
-		ops = append(ops, p.hold)
-	}
+	lane, ops := r.scene.Lane, r.ops(told.ProductID)
 	for _, h := range told.Rows {
-		if h.ReservationID == ops[0].ReservationID {
+		if len(ops) > 0 && h.ReservationID == ops[0].ReservationID {
 			r.ended = h.State
 		}
 	}
-	return judge.Reservations(told, ops, "en").Report, nil
+	report = judge.Reservations(told, ops, "en").Report
+	if r.scene.ask.About.Cart && report.Verdict == judge.Exact {
+		told, err = lane.site().shop().ReservationsNow(ctx, other(lane), r.scene.ask.Store)
+		if err == nil {
+			report = judge.Reservations(told, r.ops(other(lane)), "en").Report
+		}
+	}
+	return report, err
+}
+
+// ops are the requests of the scene as they are about one product.
+func (r *Reservations) ops(product int64) (ops []judge.ReservationOp) {
+	r.scene.mu.Lock()
+	defer r.scene.mu.Unlock()
+	for _, p := range slices.Concat(r.scene.ops, r.scene.adjusts) {
+		op := p.hold
+		if op.Outcome == judge.Refused && p.short != 0 && p.short != product {
+			op.Outcome, op.Limit = judge.Declined, false // the other product of the cart was short
+		}
+		if product == r.scene.Lane.Product() || !op.Line && op.Kind != Adjust {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// adjusted are the scene's adjustments of the stock, as the clients saw them.
+func adjusted(s *Scene) (ops []judge.Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.adjusts {
+		ops = append(ops, p.op)
+	}
+	return ops
 }

@@ -52,6 +52,18 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 		}
 		a.Forget(last)
 	}
+	err := l.set(ctx, ask)
+	if err == nil || !l.Service.Waits || ctx.Err() != nil {
+		return err
+	}
+	l.Abandon() // a connection may have kept a transaction, and with it the product's row
+	if err := l.Heal(ctx); err != nil {
+		return err
+	}
+	if err := l.warmUp(ctx, ask); err != nil {
+		return err
+	}
+	l.Warm = ask.Mode + " " + string(ask.Store)
 	return l.set(ctx, ask)
 }
 
@@ -59,11 +71,21 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	to := ask.Set
 	to.Stock = ask.Stock
-	if to.PerBuyer = ask.PerBuyer; ask.About.Rehold {
+	to.PerBuyer, to.Extends = ask.PerBuyer, ask.About.Extends
+	if ask.About.Rehold {
 		to.Late = "rehold"
 	}
 	l.initial = ask.Stock
-	err := l.Service.Reset(ctx, l.site(), to)
+	limited, cancel := context.WithTimeout(ctx, l.Service.learnt.resetWithin())
+	defer cancel()
+	began := time.Now()
+	err := l.Service.Reset(limited, l.site(), to)
+	if err == nil && ask.About.Cart {
+		err = l.site().shop().SetStock(limited, other(l), to)
+	}
+	if err == nil {
+		l.Service.learnt.resetTook(time.Since(began))
+	}
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}

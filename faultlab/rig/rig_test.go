@@ -126,7 +126,8 @@ func TestDecline(t *testing.T) {
 // double charge.
 func TestRepeatedWithoutKeys(t *testing.T) {
 	t.Parallel()
-	l := idle(t, Service{Waits: true, Ledger: func(context.Context, Site) (*api.Ledger, error) {
+	l := idle(t, Service{Waits: true, Gone: new(target.Foreign).Gone, Ledger: func(context.Context, Site) (*api.Ledger,
+		error) {
 		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{target.ForeignStore: 10},
 			Stock: map[api.Store]int64{target.ForeignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {

@@ -28,13 +28,18 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
+	// KeptOut is for how long a rival was kept out before its victim went on, see [Pending.KeptOut]; 0 = it was served.
+	KeptOut time.Duration
+	// Unsettled says that units were missing which the service, at work by itself, may still bring back.
+	Unsettled bool
+
 	accused string // letters added by Accuse
 	why     string
 
 	// Reservations are the scene's requests about reservations.
 	Reservations Reservations
 
-	ops []*Pending // guarded by mu
+	ops, adjusts []*Pending // guarded by mu
 }
 
 // About is what the victim asks for.
@@ -98,22 +103,25 @@ func (s *Scene) Failed(a *Actor, number string) bool {
 // Pending is a request in flight.
 type Pending struct {
 	done  chan struct{}
+	ask   Ask
 	since int64 // calls with a higher number came after the request
 	op    judge.Op
 	hold  judge.ReservationOp // of a request about a reservation
 	made  Reservation         // see Made
+	short int64               // the product that has refused a cart; 0 = not told
 	// promised: the answer says that the order is written later.
 	promised bool
 	stuck    bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	shown    string    // the answer as it came, of a service that is not ours
 	givenUp  *judge.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // said notes the request with its answer, as its client knows it.
 func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
-	p.op, p.hold = ask.Op(said), ask.ReservationOp(said)
+	p.op, p.hold, p.short = ask.Op(said), ask.ReservationOp(said), said.ProductID
 	p.op.Client, p.op.Call, p.hold.Call = client, call, call
 	if said.Outcome == judge.OK {
-		p.made = Reservation{said.ReservationID, said.ExpiresAt}
+		p.made = Reservation{said.ReservationID, said.ExpiresAt, said.OrderID}
 	}
 }
 

@@ -40,6 +40,9 @@ type Service struct {
 	// Gone is how many units the books say are sold: see [target.Foreign.Gone].
 	Gone func(*api.Ledger) int64
 
+	// Settle is how long the books may take to add up after a schedule; 0 = nobody has said.
+	Settle time.Duration
+
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
 	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that
@@ -102,21 +105,32 @@ const (
 	Reserve  = judge.Reserve
 	Confirm  = judge.Confirm
 	Cancel   = judge.Cancel
+	Extend   = judge.Extend
+	Return   = judge.Return
+	Adjust   = judge.Adjust
 	SweepDue = Kind("sweep")
 )
 
 // About says what the victim does. The zero value is a deduction.
 type About struct {
-	Kind    Kind // Confirm or Cancel of a reservation, or SweepDue; "" = a deduction
-	Overdue bool // it comes after the deadline
-	Rehold  bool // the product lets a late payment take the units again
-	Batch   bool // two reservations are overdue
+	Kind    Kind  // "" = a deduction
+	Overdue bool  // it comes after the deadline
+	Rehold  bool  // the product lets a late payment take the units again
+	Batch   bool  // two reservations are overdue
+	Part    int64 // so many units are cancelled or returned, and two stay; 0 = all, and that is one
+	Cart    bool  // the reservations are of two products
+	Line    bool  // and only the line of the lane's product is cancelled
+	Limited bool  // a buyer may have one unit, and there is one more
+	Extends int   // how often a reservation may be extended; 0 = once
 }
 
 // Units is how many are reserved.
 func (a About) Units() int64 {
-	if a.Batch {
+	switch {
+	case a.Batch:
 		return 2
+	case a.Part > 0:
+		return a.Part + 2
 	}
 	return 1
 }
@@ -125,6 +139,7 @@ func (a About) Units() int64 {
 type Reservation struct {
 	ID    string
 	Until time.Time // its deadline, by the store's clock, which is this machine's
+	Order string    // of one that has been paid
 }
 
 // Overdue returns when the deadline of a reservation has passed.
@@ -141,12 +156,16 @@ func (h Reservation) Overdue(ctx context.Context) error {
 type learnt struct {
 	mu   sync.Mutex
 	pace time.Duration // the longest time that one took
+	sets time.Duration // the longest time that a reset took
 	gap  time.Duration // the longest time for which nothing was sent for one that was not over
 	jobs bool          // another replica works for one, or the order is written long after the answer
 	// Until one was traced it may have jobs, each of which took less than guess; 0 = none.
 	traced bool
 	guess  time.Duration
 	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+
+	watching sync.Mutex
+	works    *bool // see Lane.worksAlone; nil = not watched yet
 }
 
 // took notes how long a request took.
@@ -166,6 +185,28 @@ func (x *learnt) longest() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.pace
+}
+
+// resetTook notes how long a reset took.
+func (x *learnt) resetTook(d time.Duration) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.sets = max(x.sets, d)
+	}
+}
+
+// resetWithin is how long a reset may take: several times what the slowest took, if there was one.
+func (x *learnt) resetWithin() time.Duration {
+	if x == nil {
+		return time.Hour
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sets == 0 {
+		return time.Hour
+	}
+	return max(mostStill, 4*x.sets)
 }
 
 // suspect notes before the first trace that a request may have been worked on for so long.

@@ -182,7 +182,7 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p = s.Reservations.Ask(s.Lane.A, kind, h, 0)
+		p = s.Reservations.Ask(s.Lane.A, kind, h, Long)
 	}
 	err = p.Wait(ctx)
 	return p, err

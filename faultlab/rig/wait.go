@@ -102,13 +102,16 @@ const spins = 3
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
 // server before: one and the same call is unanswered for the still time, and the locks have had their TTL to expire. A
 // lock that is polled leaves some call unanswered at any moment, but no call for long. Where replicas work for a
-// request after its answer, more orders than before must come.
+// request after its answer, more orders than before must come. A request that is sent at the end gets the still time.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, orders int, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
 	}
 	last, moved := s.progress(a, p.since), time.Now()
 	began := moved
+	if least := began.Add(s.Lane.still()); end.Before(least) {
+		end = least
+	}
 	for time.Now().Before(end) {
 		select {
 		case <-p.done:
@@ -142,6 +145,21 @@ func (a *Actor) waitsForRow(since int64) bool {
 		return c.Server == gear.Database && c.ID > since && !c.Sent.IsZero() && time.Since(c.Sent) > yieldAfter
 	})
 }
+
+// KeptOut says that a request of an actor has not been served though no server owes it an answer: it was turned away,
+// or polls. A lease may keep it out that only ends later. The lock of a row is none: one call waits for it, or fails by
+// it.
+func (p *Pending) KeptOut(a *Actor) bool {
+	if !a.service.Waits || p.answered() && p.op.Outcome != judge.Declined || a.waitsForRow(p.since) {
+		return false
+	}
+	return !slices.ContainsFunc(a.Calls(p.since), func(c wire.Call) bool {
+		return c.Server == gear.Database && slices.Contains(rowLocked, c.Failed)
+	})
+}
+
+// rowLocked are the errors of the database for a row that somebody else has locked.
+var rowLocked = []string{"1205", "3572"}
 
 // AwaitFailure waits until a command of the actor fails with that error number. [gear.ErrNothing]: the request was
 // answered without such an error.

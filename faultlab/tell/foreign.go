@@ -27,9 +27,12 @@ var foreignTexts = text.Table(foreignWords{
 	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n",
 	never: "%s (never expires)",
 	letters: map[byte]string{
-		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
+		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order (if something repairs that " +
+			"later: --settle)",
 		'D': "a repeated request was charged twice",
-		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost",
+		'X': "stuck: nobody is served any more (if its lock or key only lasts longer: --lock-ttl; if a repeated key is " +
+			"refused as sold before, the refusal should name the order)",
+		'A': "an acknowledged order is lost",
 		'B': "a buyer has more than the limit", 'U': "refused while there was enough",
 		'!': "the answers contradict the ledger, or the counter is below zero",
 	},

@@ -237,7 +237,8 @@ func pageStory(p faultlab.Played, lang string) labStory {
 		switch l.Event {
 		case "":
 			said.Class = ""
-		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Answered, Busy:
+		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Extends, rig.Returns, rig.Adjusts,
+			rig.Answered, Busy:
 			said.Class = "client"
 		}
 		line := labLine{At: fmt.Sprintf("%.1f", float64(l.At.Microseconds())/1000)}

@@ -22,18 +22,20 @@ type StatusLine struct {
 	length   time.Duration // of random schedules; 0 = the lab ends when all schedules have been played
 
 	mu    sync.Mutex
-	begun time.Time // when the first schedule had been played
-	last  time.Time // when the line was written
-	shown string    // the text of the terminal's last line
-	rates []float64 // schedules per second of late
-	since time.Time // the end of the last of them
-	until int       // the schedules until then
+	begun time.Time   // when the first schedule had been played
+	last  time.Time   // when the line was written
+	shown string      // the text of the terminal's last line
+	rates []float64   // schedules per second of late
+	since time.Time   // the end of the last of them
+	until int         // the schedules until then
+	ends  []time.Time // of the last schedules
 }
 
 // The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's
 // line is rewritten every lineTick at most. lineSlow is how often a line is written where nothing can be rewritten:
-// complete cells have lines of their own.
+// complete cells have lines of their own. lineEnds is how many schedules count as those of late.
 const (
+	lineEnds  = 8
 	lineRates = 16
 	lineStep  = time.Second
 	lineTick  = 200 * time.Millisecond
@@ -102,6 +104,8 @@ func (l *StatusLine) Tally(t faultlab.Tally) {
 		l.begun, l.since, l.last, l.until = now, now, now, t.Schedules
 		return
 	}
+	l.ends = append(l.ends, now)
+	l.ends = l.ends[max(0, len(l.ends)-lineEnds):]
 	if d := now.Sub(l.since); d >= lineStep {
 		l.rates = append(l.rates, float64(t.Schedules-l.until)/d.Seconds())
 		l.rates = l.rates[max(0, len(l.rates)-lineRates):]
@@ -128,7 +132,11 @@ func (l *StatusLine) text(t faultlab.Tally, took time.Duration) string {
 	}
 	if t.Expected > 0 {
 		said += text.Sprintf(words.known, t.Schedules, max(t.Expected, t.Schedules))
-		left = time.Duration(float64(took) * float64(t.Expected-t.Schedules) / float64(max(1, t.Schedules-1)))
+		each := took / time.Duration(max(1, t.Schedules-1))
+		if n := len(l.ends) - 1; n > 0 { // those of late may take longer, and so will their like
+			each = max(each, l.ends[n].Sub(l.ends[0])/time.Duration(n))
+		}
+		left = each * time.Duration(t.Expected-t.Schedules)
 	} else {
 		said += text.Sprintf(words.schedules, t.Schedules)
 	}

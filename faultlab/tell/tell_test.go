@@ -47,6 +47,22 @@ func TestStatusLineElsewhere(t *testing.T) {
 	})
 }
 
+// How long it takes follows the schedules of late where they take longer than those before.
+func TestStatusLineSlows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		line := NewStatusLine(&out, "en")
+		for n := range 30 {
+			line.Tally(faultlab.Tally{Cells: 1, Schedules: n + 1, Expected: 40})
+			time.Sleep(map[bool]time.Duration{true: 100 * time.Millisecond, false: lineSlow}[n < 20])
+		}
+		if !strings.Contains(out.String(), "30 of 40 schedules") || !strings.Contains(out.String(), "about 5m0s left") {
+			t.Errorf("the lab said:\n%s\nwant the ten that are left at 30 s each", out.String())
+		}
+	})
+}
+
 // The repeated refusals of a rival take one line of the story.
 func TestStoryFoldsBusyAnswers(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,8 @@ type Adjusted struct {
 }
 
 // adjusting is one store's way to adjust the stock of a product: see [lastitem/internal/store/sqldb.Store.Adjust].
-type adjusting func(ctx context.Context, a ledger.Adjustment, look bool) (done ledger.Adjustment, earlier bool,
-	err error)
+type adjusting func(ctx context.Context, product int64, a ledger.Adjustment, look bool) (done ledger.Adjustment,
+	earlier bool, err error)
 
 // Adjust adds units to the stock of a product while it is sold, or takes free ones: in one store, or, at "", in each
 // that has the product. A *stock.SoldOutError, or stock.ErrAdjustUnsupported: nothing was changed. Each store is
@@ -34,27 +34,31 @@ func (s *Shop) Adjust(ctx context.Context, product int64, at stock.Store, a ledg
 	}
 	ways, err := s.adjusters(product, at)
 	var names []stock.Store
+	begun, look := false, adjusted{} // begun: an earlier request with the key has changed a store
 	for _, name := range stock.Stores() {
 		way, there := ways[name]
 		if !there || err != nil {
 			continue
 		}
-		_, err = s.adjust(ctx, way, a, true)
+		look, err = s.adjust(ctx, way, product, a, true)
+		begun = begun || look.earlier
 		if errors.Is(err, stock.ErrUnknownProduct) {
 			err = nil
 		} else {
 			names = append(names, name)
 		}
 	}
-	if err == nil && len(names) == 0 {
-		err = &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: product, Store: string(at)}
-	}
-	if err != nil {
+	switch {
+	case err != nil && begun:
+		return Adjusted{}, fmt.Errorf("%w: an earlier request has adjusted another store: %w", stock.ErrUnknown, err)
+	case err != nil:
 		return Adjusted{}, err
+	case len(names) == 0:
+		return Adjusted{}, &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: product, Store: string(at)}
 	}
 	out := Adjusted{Left: map[stock.Store]ledger.Adjustment{}, Replay: true}
 	for _, name := range names {
-		done, err := s.adjust(ctx, ways[name], a, false)
+		done, err := s.adjust(ctx, ways[name], product, a, false)
 		if err != nil && len(out.Left) > 0 {
 			err = fmt.Errorf("%w: stores adjusted: %d: %s: %w", stock.ErrUnknown, len(out.Left), name, err)
 		}
@@ -72,7 +76,7 @@ type adjusted struct {
 }
 
 // adjust adjusts one store, or looks whether that would do.
-func (s *Shop) adjust(ctx context.Context, way adjusting, a ledger.Adjustment, look bool) (adjusted, error) {
+func (s *Shop) adjust(ctx context.Context, way adjusting, id int64, a ledger.Adjustment, look bool) (adjusted, error) {
 	done, err := settled(ctx, &s.requests, settleWait, func(ctx context.Context) (done adjusted, err error) {
 		if !look {
 			if err := stock.Begin(ctx); err != nil {
@@ -81,7 +85,7 @@ func (s *Shop) adjust(ctx context.Context, way adjusting, a ledger.Adjustment, l
 		}
 		ctx, cancel := stock.Settling(ctx)
 		defer cancel()
-		done.Adjustment, done.earlier, err = way(ctx, a, look)
+		done.Adjustment, done.earlier, err = way(ctx, id, a, look)
 		return done, err
 	})
 	if short, ok := errors.AsType[*ledger.ShortError](err); ok {
@@ -94,19 +98,15 @@ func (s *Shop) adjust(ctx context.Context, way adjusting, a ledger.Adjustment, l
 func (s *Shop) adjusters(product int64, at stock.Store) (map[stock.Store]adjusting, error) {
 	ways := map[stock.Store]adjusting{}
 	if q := s.backends.SQL; q != nil {
-		ways[stock.SQL] = func(ctx context.Context, a ledger.Adjustment, look bool) (ledger.Adjustment, bool, error) {
-			return q.Adjust(ctx, product, a, look)
-		}
+		ways[stock.SQL] = q.Adjust
 	}
 	if s.redis != nil {
-		ways[stock.Redis] = func(ctx context.Context, a ledger.Adjustment, look bool) (ledger.Adjustment, bool, error) {
-			return s.redis.Adjust(ctx, product, a, look, s.lockSegments(ctx, product))
+		ways[stock.Redis] = func(ctx context.Context, _ int64, a ledger.Adjustment, l bool) (ledger.Adjustment, bool, error) {
+			return s.redis.Adjust(ctx, product, a, l, s.lockSegments(ctx, product))
 		}
 	}
 	if e := s.backends.Etcd; e != nil {
-		ways[stock.Etcd] = func(ctx context.Context, a ledger.Adjustment, look bool) (ledger.Adjustment, bool, error) {
-			return e.Adjust(ctx, product, a, look)
-		}
+		ways[stock.Etcd] = e.Adjust
 	}
 	for name := range ways {
 		if at != "" && name != at {

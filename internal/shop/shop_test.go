@@ -186,6 +186,32 @@ func TestSetStockInPart(t *testing.T) {
 	}
 }
 
+// If an adjustment was made in one store, and another has too few free units, no repetition says that nothing happened.
+// Once there are enough it is done, and done once.
+func TestAdjustInPart(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	set := opened(t, backend.Config{Redis: r.URL, Prefix: r.Prefix, SQL: testenv.SQLite(t), Conns: 2})
+	s := open(t, on(set, r.Prefix))
+	testkit.Must(t, s.SetStock(t.Context(), 101, 5, ledger.Rules{}))
+	for _, c := range []struct {
+		key   string
+		at    stock.Store
+		delta int64
+		want  error
+	}{
+		{"a", "", -6, stock.ErrSoldOut}, {"k", stock.Redis, -3, nil}, {"b", stock.SQL, -4, nil},
+		{"k", "", -3, stock.ErrUnknown}, {"k", "", -3, stock.ErrUnknown}, {"c", "", -2, stock.ErrSoldOut},
+		{"d", stock.SQL, 4, nil}, {"k", "", -3, nil}, {"k", "", -3, nil},
+	} {
+		_, err := s.Adjust(t.Context(), 101, c.at, ledger.Adjustment{Key: []byte(c.key), Delta: c.delta})
+		testkit.IsError(t, err, c.want, "%s: %+d in the store %q", c.key, c.delta, c.at)
+	}
+	p, err := s.Product(t.Context(), 101)
+	testkit.Must(t, err)
+	testkit.Same(t, p.Stock, map[stock.Store]int64{stock.Redis: 2, stock.SQL: 2}, "the stock")
+}
+
 func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
@@ -312,7 +313,7 @@ func judgeNotes(s compare.Summary, lang string) []string {
 		evidence = append(evidence, r.Evidence...)
 		violations = append(violations, r.Violations...)
 		missing = append(missing, r.Missing...)
-		if s.Holds != nil {
+		if s.Holds != nil || !slices.Contains(api.Stores, r.Store) { // a store of somebody's own
 			unchecked = append(unchecked, r.Unchecked...)
 		}
 	}

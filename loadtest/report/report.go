@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -238,7 +239,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 		verdict := verdictText(lang, v.Verdict, v.Found)
 		said := text.Of("verdict: %s").With(verdict).In(lang)
 		if len(reports) > 1 {
-			said = text.Of("verdict on product %d: %s").With(v.ProductID, verdict).In(lang)
+			said = text.Of("verdict on product %s: %s").With(cmp.Or(v.Product, fmt.Sprint(v.ProductID)), verdict).In(lang)
 		}
 		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
 		one := compare.SummarizeRuns([]loadtest.Result{{Verdicts: []judge.Report{v}, Holds: r.Holds}})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,7 +167,17 @@ func (s *Shop) write(p string, n int64) order {
 	case "one id for two":
 		o["id"] = (s.last + 1) / 2
 	}
+	if s.Habit == "one order for five" && len(s.orders[p]) > 0 {
+		if last := s.orders[p][len(s.orders[p])-1]; last["qty"].(int64) < 5 {
+			last["qty"] = last["qty"].(int64) + n
+			return order{"order_id": last["id"]}
+		}
+	}
 	s.orders[p], s.bought = append(s.orders[p], o), time.Now()
+	if s.Habit == "returns" && s.last%10 == 0 {
+		s.stock[p] += n
+		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("r", s.last), "qty": -n, "product_id": p, "status": "paid"})
+	}
 	if s.Habit == "all products in one list" && s.last%10 == 0 {
 		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
 	}
@@ -207,6 +218,27 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 			s.last++
 			s.stock[p] += n
 			send(w, http.StatusCreated, order{"order_id": s.last})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "sells and forgets":
+		if asked%10 == 0 {
+			s.last++
+			send(w, http.StatusCreated, order{"order_id": s.last})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "equal requests are one":
+		if asked%2 == 0 {
+			s.stock[p] += n
+			send(w, http.StatusCreated, order{"order_id": s.last})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "turns rivals away":
+		if asked%2 == 0 {
+			s.stock[p] += n
+			send(w, http.StatusConflict, order{"message": "busy, try again"})
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
@@ -255,9 +287,12 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 // refuse says that a product is sold out. The shop is locked.
 func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 	switch s.Habit {
-	case "cancelled rows":
+	case "cancelled rows", "waitlisted rows":
 		s.write(p, n)
-		s.orders[p][len(s.orders[p])-1]["status"] = "cancelled"
+		s.orders[p][len(s.orders[p])-1]["status"], _, _ = strings.Cut(s.Habit, " ")
+		send(w, http.StatusConflict, order{"message": "out of stock"})
+	case "counts below zero":
+		s.stock[p] -= n
 		send(w, http.StatusConflict, order{"message": "out of stock"})
 	case "200 and a flag":
 		send(w, http.StatusOK, order{"ok": false, "order_id": nil})
@@ -275,6 +310,17 @@ func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 	default:
 		send(w, http.StatusConflict, order{"message": "out of stock"})
 	}
+}
+
+// expire deletes orders that were not paid.
+func (s *Shop) expire(p string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders[p] = slices.DeleteFunc(s.orders[p], func(o order) bool {
+		expires := o["id"].(int64)%10 == 0
+		s.stock[p] += map[bool]int64{true: 1}[expires]
+		return expires
+	})
 }
 
 // claim takes a key, as the draft of the header Idempotency-Key has it: one that is in progress is answered 409, and
@@ -367,12 +413,35 @@ func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, body)
 	case "a total":
 		send(w, http.StatusOK, order{"items": shown, "total_count": len(all)})
+	case "unpaid orders expire":
+		if p := r.PathValue("product"); len(all) > 1 && s.cached[p] == 0 { // the load is over, and the books are read
+			s.cached[p] = 1
+			time.AfterFunc(200*time.Millisecond, func() { s.expire(p) })
+		}
+		send(w, http.StatusOK, order{"items": append([]order{}, all...)})
+	case "one short list":
+		send(w, http.StatusOK, order{"items": append([]order{}, all[max(0, len(all)-37):]...)})
+	case "a total around it":
+		send(w, http.StatusOK, order{"items": shown, "data": order{"list": shown, "total": len(all)}})
+	case "a page number":
+		body := order{"items": shown, "nextPage": 0}
+		if more {
+			body["nextPage"] = max(1, page) + 1
+		}
+		send(w, http.StatusOK, body)
+	case "a cursor that includes":
+		from = min(max(0, page-1)*(size-1), len(all))
+		body := order{"items": append([]order{}, all[from:min(from+size, len(all))]...)}
+		if from+size < len(all) {
+			body["_links"] = order{"next": order{"href": next}}
+		}
+		send(w, http.StatusOK, body)
 	case "one full page":
 		send(w, http.StatusOK, order{"items": shown})
 	case "more to come":
 		send(w, http.StatusOK, order{"items": shown, "has_more": more})
 	case "lists late":
-		if time.Since(s.bought) < 700*time.Millisecond {
+		if time.Since(s.bought) < 250*time.Millisecond {
 			all = nil
 		}
 		send(w, http.StatusOK, order{"items": append([]order{}, all...)})

@@ -11,8 +11,8 @@ import (
 	"lastitem/testkit"
 )
 
-// Race has many speak at once: forty buyers about the last unit, a buyer about more than he may have, and payments,
-// cancels and sweeps about one reservation, some at its deadline.
+// Race has many speak at once: forty buyers about the last unit, a buyer about more than he may have, adjustments about
+// the last units, and payments, cancels and sweeps about one reservation, some at its deadline.
 func Race(t testing.TB, s Seam, product int64) {
 	t.Helper()
 	p := New(t, s, product)
@@ -25,6 +25,11 @@ func Race(t testing.TB, s Seam, product int64) {
 	p.AtOnce(40, 0, map[string]int{"held": 1, "sold_out": 39}, "hold x#/1 1")
 	begin(ledger.Rules{PerBuyer: 4})
 	p.AtOnce(10, 0, map[string]int{"held": 4, "limit_reached": 6}, "hold x/# 1")
+	if p.knows("adjust ") {
+		begin(ledger.Rules{})
+		p.AtOnce(12, 0, map[string]int{"adjusted": 12}, "adjust k 4", "adjust l -3")
+		p.AtOnce(12, 0, map[string]int{"adjusted": 3, "sold_out": 9}, "adjust m# -2")
+	}
 	for round := range 20 {
 		name, verb := fmt.Sprint("a", round), []string{"hold ", "brief "}[round%2]
 		end := []string{"cancel " + name, "sweep"}[round%2]

@@ -128,7 +128,9 @@ var rows = []struct {
 		adjust k 4 = adjusted +4 replay; adjust k 5 = idempotency_key_reused; hold b 7 = held 0; adjust l -1 = sold_out 0
 		cancel b = cancelled; adjust l -1 = adjusted -1; confirm a p = confirmed op; adjust m -7 = sold_out 6
 		adjust m -6 = adjusted -6; hold c 1 = sold_out 0; restock op = 2 true; hold c 2 = held 0; adjust n 1 = adjusted +1
-		read a = confirmed; cancel c = cancelled; reset = ; adjust k 4 = adjusted +4; hold d 9 = held 0`},
+		read a = confirmed; cancel c = cancelled; hold d 3 = held 0`},
+	{"a new run knows no adjustment", "", ledger.Rules{}, `adjust k 4 = adjusted +4; reset = ; adjust k 5 = adjusted +5
+		adjust k 5 = adjusted +5 replay; hold d 10 = held 0`},
 	{"an adjustment leaves the limit as it is", "", ledger.Rules{PerBuyer: 3}, `hold x/1 3 = held 2
 		adjust k 2 = adjusted +2; hold x/2 1 = limit_reached 3; hold y/1 3 = held 1; adjust l -1 = adjusted -1
 		brief z/1 1 = sold_out 0; cancel y/1 = cancelled; hold z/2 3 = held 0`},

@@ -126,6 +126,61 @@ func (s *service) works(inSteps bool) {
 	}
 }
 
+// saysDuplicate refuses a key that was sold, and names the order. It is right.
+func (s *service) saysDuplicate(ctx context.Context, product, key string) (a answer, err error) {
+	if a.order, _ = s.redis.Get(ctx, "key:"+key).Result(); a.order != "" {
+		return answer{order: a.order, why: "duplicate"}, nil
+	}
+	a.order, err = s.sold(ctx, product, "key:"+key)
+	return a, err
+}
+
+// triesALock is right, and says busy by the status of sold out.
+func (s *service) triesALock(ctx context.Context, product, _ string) (a answer, err error) {
+	if mine, err := s.redis.SetNX(ctx, "lock:"+product, "1", s.ttl).Result(); err != nil || !mine {
+		return answer{why: "busy"}, err
+	}
+	defer s.redis.Del(ctx, "lock:"+product)
+	a.order, err = s.sold(ctx, product)
+	return a, err
+}
+
+// The scripts of what is taken for a while: a unit, a job.
+const (
+	hold = `if tonumber(redis.call('GET', KEYS[1])) < 1 then return 0 end
+redis.call('DECR', KEYS[1]) return redis.call('ZADD', 'taken', ARGV[2], ARGV[1])`
+	confirm = `return redis.call('ZREM', 'taken', ARGV[1]) == 1 and redis.call('RPUSH', KEYS[1], ARGV[1]) or 0`
+	take    = `local j = redis.call('LPOP', 'jobs') if j then redis.call('ZADD', 'taken', ARGV[1], j) end return j`
+	overdue = `for _, x in ipairs(redis.call('ZRANGEBYSCORE', 'taken', '-inf', ARGV[1])) do redis.call('ZREM', 'taken', x)
+if ARGV[2] == '' then redis.call('RPUSH', 'jobs', x) else redis.call('INCR', 'stock:' .. string.match(x, '^[^ ]+')) end
+end`
+)
+
+// holdsAUnit confirms it in a second step, and a sweeper gives it back if nobody does. It is right.
+func (s *service) holdsAUnit(ctx context.Context, product, _ string) (a answer, err error) {
+	a.order = product + " " + uuid.NewString()
+	if n, err := s.redis.Eval(ctx, hold, []string{"stock:" + product}, a.order, time.Now().UnixMilli()).Int(); n == 0 {
+		return answer{}, err
+	}
+	return a, s.redis.Eval(ctx, confirm, []string{"orders:" + product}, a.order).Err()
+}
+
+// repeats gives back what was taken too long ago, or has it done again.
+func (s *service) repeats(jobs bool) {
+	for ctx := context.Background(); ; time.Sleep(s.poll) {
+		back := map[bool]string{false: "stock"}[jobs]
+		s.redis.Eval(ctx, overdue, nil, time.Now().Add(-s.ttl).UnixMilli(), back)
+		if !jobs {
+			continue
+		}
+		job, err := s.redis.Eval(ctx, take, nil, time.Now().UnixMilli()).Text()
+		if product, order, found := strings.Cut(job, " "); err == nil && found {
+			s.redis.Eval(ctx, sell, []string{"stock:" + product, "orders:" + product}, order)
+			s.redis.ZRem(ctx, "taken", job)
+		}
+	}
+}
+
 // pollsALockInATable reads and writes the count under a lock that is a row with a TTL.
 func (s *service) pollsALockInATable(ctx context.Context, product, _ string) (a answer, err error) {
 	owner := uuid.NewString()
@@ -206,8 +261,12 @@ func main() {
 		"stores its answer late": s.storesItsAnswerLate, "says running for ever": s.saysRunningForEver,
 		"says in progress": s.saysInProgress, "polls a lock in a table": s.pollsALockInATable,
 		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
-		"works in one step": s.promises, "works in three steps": s.promises,
+		"works in one step": s.promises, "works in three steps": s.promises, "does a job again": s.promises,
+		"says duplicate": s.saysDuplicate, "tries a lock": s.triesALock, "holds a unit": s.holdsAUnit,
 	}[kind]
+	if kind == "holds a unit" || kind == "does a job again" {
+		go s.repeats(kind == "does a job again")
+	}
 	if at := os.Getenv("REPLICA"); strings.HasPrefix(kind, "works") && (at == "" || at == "B") {
 		go s.works(kind == "works in three steps")
 	}
@@ -220,7 +279,9 @@ func main() {
 		case a.order == "":
 			http.Error(w, cmp.Or(a.why, "sold out"), http.StatusConflict)
 		default:
-			if a.promised {
+			if a.why != "" {
+				w.WriteHeader(http.StatusConflict)
+			} else if a.promised {
 				w.WriteHeader(http.StatusAccepted)
 			}
 			_, _ = fmt.Fprintf(w, `{"order_id":%q}`, a.order)
