@@ -23,11 +23,11 @@ var errTorn = text.Of("the pages of the ledger do not add up to its totals: orde
 // reads again if their rows do not add up to the totals of the first page. If there are several, it looks whether the
 // product was sold meanwhile.
 func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
-	if err := s.drained(ctx, product); err != nil {
-		return nil, err
-	}
 	for try := 1; ; try++ {
 		ledger, err := s.readLedger(ctx, product)
+		if err == nil && ledger.InFlight > 0 && s.drained(ctx, product) {
+			continue
+		}
 		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, settleEvery) {
 			return ledger, err
 		}
@@ -38,19 +38,20 @@ func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 // fifteen seconds, and a COMMIT may take ten.
 const drainPatience = 27 * time.Second
 
-// drained waits until no ticket of a product is in flight, or their number falls no more.
-func (s *Shop) drained(ctx context.Context, product int64) error {
-	last, since := int64(-1), time.Now()
-	for {
+// drained waits until no ticket of a product is in flight; false = their number falls no more.
+func (s *Shop) drained(ctx context.Context, product int64) bool {
+	for last, since := int64(-1), time.Now(); ; {
 		var now api.Product
-		if err := s.getPatiently(ctx, productPath(product, ""), &now); err != nil || now.InFlight == 0 {
-			return err
-		}
-		if last < 0 || now.InFlight < last {
+		switch err := s.getPatiently(ctx, productPath(product, ""), &now); {
+		case err != nil:
+			return false
+		case now.InFlight == 0:
+			return true
+		case last < 0 || now.InFlight < last:
 			last, since = now.InFlight, time.Now()
 		}
 		if time.Since(since) > drainPatience || !rest(ctx, settleEvery) {
-			return nil
+			return false
 		}
 	}
 }

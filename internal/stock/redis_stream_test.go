@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"lastitem/contract/ledger"
-	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/store/redisdb"
 	"lastitem/testkit"
@@ -22,16 +21,14 @@ type aLine struct {
 	product int64
 }
 
-// onEachLine runs a test on each kind of server. Only the last replica consumes, at once what another has had for 50 ms.
+// onEachLine runs a test on each kind of server, with two replicas that do not consume.
 func onEachLine(t *testing.T, units int64, rules ledger.Rules, test func(l aLine)) {
 	t.Helper()
 	for _, e := range stocktest.Envs {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			env := e.Open(t)
-			env.Tickets = func(replica int) shop.TicketOptions {
-				return shop.TicketOptions{Off: replica < 2, Claim: 50 * time.Millisecond, Most: 20}
-			}
+			env.Idle = 2
 			h := stocktest.Open(t, env, 2, stock.Modes())
 			test(aLine{h, t, redisdb.NewTickets(h.Replicas[0].Backends.Redis), env.Prefix, h.ProductWith(t, units, rules)})
 		})

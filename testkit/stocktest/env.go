@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/testkit/testenv"
 )
@@ -35,8 +34,9 @@ type Env struct {
 	Work   time.Duration
 	Health backend.Health
 
-	// Tickets says how the n-th replica handles tickets, from 0; nil = as usual.
-	Tickets func(n int) shop.TicketOptions
+	// Idle is how many replicas, the first ones, consume no tickets. If there are any, the others take over at once what
+	// somebody has had for 50 ms, and twenty tickets may be in flight.
+	Idle int
 
 	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait
 	// longer than by default: on a busy machine a server, and an embedded one most of all, may wait seconds for a

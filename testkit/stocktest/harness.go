@@ -132,8 +132,8 @@ func open(t testing.TB, env Env, n int, modes []stock.Mode) *Replica {
 		Replica: name, Steps: steps, Log: env.Log, Work: cmp.Or(env.Work, 10*Patience), Settle: env.Patience.Settle,
 		KeepKeys: idempotency.Retention(time.Hour),
 	}
-	if env.Tickets != nil {
-		o.Tickets = env.Tickets(n)
+	if env.Idle > 0 {
+		o.Tickets = shop.TicketOptions{Off: n < env.Idle, Claim: 50 * time.Millisecond, Most: 20}
 	}
 	if env.Health != (backend.Health{}) {
 		b.Ask = func(ctx context.Context, b stock.Backend) error { return set.Ask(ctx, string(b)) }
