@@ -146,7 +146,8 @@ var reservationMutants = []mutant{
 		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}).
 		inLab(sqlRetry, "O"),
 	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
+		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}).
+		inLab(sqlRetry, "A"),
 	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}",
 			"{quantity = units}"}),
