@@ -224,8 +224,9 @@ func (s *reservationRun) confirm(op *ReservationOp, h *api.ReservationRow, i int
 		Outcome: map[bool]string{true: "order", false: "refund"}[ok]})
 }
 
-// answer records what became of a request: nothing (it was somebody else's, but no cancel that a part may meet), an unknown outcome, or an answer; maybe
-// with a try before it that did nothing, with a replay of what nobody heard, or with a double click.
+// answer records what became of a request: nothing (it was somebody else's, but no cancel that a part may meet), an
+// unknown outcome, or an answer; maybe with a try before it that did nothing, with a replay of what nobody heard, or
+// with a double click.
 func (s *reservationRun) answer(op ReservationOp) {
 	lost, again := op, op
 	lost.Outcome, lost.OrderID, lost.Refund, lost.Expired, lost.Limit = Unknown, "", false, false, false
@@ -273,7 +274,7 @@ func (s *reservationRun) answered() bool {
 	})
 }
 
-// endsMore makes the cancel of two units that of a part, which do then changes with its event. Nobody else cancels them.
+// endsMore makes a cancel of two units that of a part, which do changes with its event. Nobody else cancels them.
 func (s *reservationRun) endsMore(do func(e *api.ReservationEvent, op *ReservationOp)) bool {
 	for _, h := range s.book.Rows {
 		if last := len(h.Events) - 1; h.State == cancelled && h.Quantity == 2 {
