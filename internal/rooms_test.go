@@ -22,7 +22,7 @@ var products = map[string]reading{
 	"stack":                 {6, 6_500},
 	"internal/lock/handoff": {4, 5_900},
 	"internal/replica":      {28, 38_200},
-	"loadtest":              {9, 13_950},
+	"loadtest":              {9, 14_000},
 }
 
 type reading struct{ packages, lines int }
