@@ -239,24 +239,11 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
-	case "turns rivals away":
-		if asked%2 == 0 {
+	case "turns rivals away", "refuses what is there", "says busy as it says sold out":
+		if every := map[bool]int64{true: 2, false: 10}[s.Habit == "turns rivals away"]; asked%every == 0 {
+			said := map[bool]string{true: "out of stock", false: "busy, try again"}[s.Habit == "refuses what is there"]
 			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "busy, try again"})
-			return
-		}
-		send(w, http.StatusCreated, s.write(p, n))
-	case "refuses what is there":
-		if asked%10 == 0 {
-			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "out of stock"})
-			return
-		}
-		send(w, http.StatusCreated, s.write(p, n))
-	case "says busy as it says sold out":
-		if asked%10 == 0 {
-			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "busy, try again"})
+			send(w, http.StatusConflict, order{"message": said})
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
