@@ -65,7 +65,7 @@ func TestProductIsShown(t *testing.T) {
 // that is lost or says nothing is unknown.
 func TestActs(t *testing.T) {
 	t.Parallel()
-	asked := make(chan string, 9) // what has a key may be sent again
+	asked := make(chan string, 9) // a request with a key may be sent again
 	s := serveShop(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked <- strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.URL.EscapedPath(), r.Header.Get("Idempotency-Key"), body,

@@ -22,7 +22,7 @@ var products = map[string]reading{
 	"stack":                 {6, 6_500},
 	"internal/lock/handoff": {4, 5_900},
 	"internal/replica":      {29, 39_700},
-	"loadtest":              {9, 14_000},
+	"loadtest":              {9, 14_100},
 }
 
 type reading struct{ packages, lines int }

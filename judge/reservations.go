@@ -78,7 +78,8 @@ type ReservationReport struct {
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
 //     sums show that its units were sold again;
-//   - a reservation or an order gave back no more units than it had, and each part once, else O;
+//   - a reservation or an order gave back no more units than it had, and each part once, else O; a part that was
+//     cancelled ended the reservation only if nothing else was left, else A;
 //   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
 //     a refund has none, else D; every payment has one end, which its row tells, and a key makes one reservation, else
 //     D; a cancellation, an extension or a return that was answered was executed so, else A;
@@ -300,16 +301,25 @@ func givenBack(row api.ReservationRow) (units int64) {
 	return units
 }
 
-// parts checks that a reservation and an order have given back no more than they had, and each part once.
+// parts checks that a reservation and an order have given back no more than they had, and each part once, and that the
+// rest stayed.
 func (j *reservationJudge) parts() {
-	var more, twice []string
-	had := map[string]int64{}
+	var more, twice, whole []string
+	had, cancels := map[string]int64{}, map[string][]ReservationOp{}
 	for _, op := range j.ops {
-		if op.Kind == Reserve && op.Outcome == OK {
+		switch {
+		case op.Kind == Reserve && op.Outcome == OK:
 			had[op.ReservationID] = op.Quantity
+		case op.Kind == Cancel:
+			cancels[op.ReservationID] = append(cancels[op.ReservationID], op)
 		}
 	}
 	for _, row := range j.book.Rows {
+		if slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
+			return e.Was == held && e.Now == cancelled && j.endsMore(row, e, cancels[row.ReservationID])
+		}) {
+			whole = append(whole, row.ReservationID)
+		}
 		if back := givenBack(row); back > 0 && had[row.ReservationID] > 0 && back+row.Quantity > had[row.ReservationID] {
 			more = append(more, row.ReservationID)
 		}
@@ -331,6 +341,33 @@ func (j *reservationJudge) parts() {
 	}
 	j.named(more, "O", text.Of("%d [reservation or order|reservations or orders] gave back more units than [it|they] had"))
 	j.named(twice, "O", text.Of("a part of %d [order|orders] was returned twice"))
+	j.prove('A', &j.r.AckLost, whole, text.Of("%d [reservation|reservations] lost all units though only a part was "+
+		"cancelled"))
+}
+
+// endsMore reports whether a part ended a reservation of which more was left: by the units that the event tells or, if
+// it tells none, by the parts that were on their way and have no event. Else somebody else may have cancelled it.
+func (j *reservationJudge) endsMore(row api.ReservationRow, e api.ReservationEvent, cancels []ReservationOp) bool {
+	if e.Quantity > 0 {
+		return e.Quantity < row.Quantity
+	}
+	rest, onItsWay, seen := row.Quantity, false, map[string]bool{}
+	for _, e := range row.Events {
+		seen[e.Request] = seen[e.Request] || e.Quantity > 0 // an extension may have the same key
+	}
+	for _, op := range cancels {
+		request := ledger.Digest([]byte(op.Key))
+		switch {
+		case op.Call > j.skew.latest(e.AtMicros):
+		case op.Part == 0: // answered or not; and a line may have been the last
+			return false
+		case !seen[request]:
+			seen[request] = true
+			rest -= op.Part
+			onItsWay = onItsWay || op.Outcome == Unknown || op.Return >= j.skew.earliest(e.AtMicros)
+		}
+	}
+	return onItsWay && rest > 0
 }
 
 // payments checks orders against reservations, and the ends of payments.

@@ -78,8 +78,13 @@ func (h *told) step(w []string) {
 		e := h.to(w[1], held, n(2))
 		e.Quantity, e.Request = 1, ledger.Digest([]byte(w[3]))
 		h.move(-1)
+		h.step([]string{"also", w[1], w[2], w[3]})
+	case "also": // a part that changes nothing
 		op := h.ask(Cancel, OK, w[1], n(2))
 		op.Key, op.Part = w[3], 1
+	case "all": // two units come back
+		h.step([]string{"ends", w[1], cancelled, w[2]})
+		h.move(-1)
 	case "two": // a hold of two
 		h.step([]string{"hold", w[1], w[2], w[3]})
 		h.row(w[1]).Quantity, h.ops[len(h.ops)-1].Quantity = 2, 2
@@ -130,6 +135,9 @@ func (h *told) to(id, state string, ms int64) *api.ReservationEvent {
 	row.State = state
 	return &row.Events[len(row.Events)-1]
 }
+
+// partEndsAll is a cancel of one of two units that gives both back.
+const partEndsAll = "two a 10 900, also a 20 k, all a 20"
 
 // What one service did, right or wrong, and what is found: letters, and the one violation that they do not explain.
 func TestHoldsTold(t *testing.T) {
@@ -219,6 +227,20 @@ func TestHoldsTold(t *testing.T) {
 			h.row("a").Events = slices.Delete(h.row("a").Events, 1, 2)
 			h.row("a").Events[1].Request, h.row("a").Events[1].Quantity, h.row("a").Quantity = ledger.Digest([]byte("k")), 2, 2
 		}},
+		"a part that ends all, and tells so": {2, "A", "", "two a 10 900, all a 20", func(h *told) {
+			h.row("a").Events[1].Quantity = 1
+		}},
+		"a part that ends all, as if it was told to": {2, "A", "", partEndsAll, nil},
+		"a part that ends all, without an answer": {2, "A", "", partEndsAll, func(h *told) {
+			h.ops[1].Outcome, h.ops[1].Return = Unknown, 0
+		}},
+		"a part, and a lost cancel of all": {2, "", "", partEndsAll + ", recancel a 20", func(h *told) {
+			h.ops[2].Outcome = Unknown
+		}},
+		"a part, and a cancel of all that comes later": {2, "A", "", partEndsAll + ", recancel a 30", nil},
+		"a part, and somebody cancels the rest":        {2, "", "", "two a 10 900, part a 20 k, ends a cancelled 30", nil},
+		"two parts that are all":                       {2, "", "", partEndsAll + ", also a 20 l", nil},
+		"a part and its repetition":                    {2, "A", "", partEndsAll + ", also a 20 k", nil},
 		"a line that was cancelled, and the others bought": {2, "", "", "hold a 10 900, part a 20 k", func(h *told) {
 			h.to("a", confirmed, 30)
 			h.pays(OK, "a", "p", 30)

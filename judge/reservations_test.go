@@ -113,17 +113,26 @@ func (s *reservationRun) step(i int, now int64) {
 		op.Kind = Cancel
 		switch h.State {
 		case held:
-			if h.Quantity == 2 && s.r.IntN(2) == 0 {
-				op.Key, op.Part = fmt.Sprint("c", i), 1
-				s.note(h, held, now)
-				e := &h.Events[len(h.Events)-1]
-				e.Quantity, e.Request, h.Quantity = 1, ledger.Digest([]byte(op.Key)), 1
-				s.move(h, -1)
+			if s.r.IntN(2) == 0 {
+				s.end(h, cancelled, now)
 				break
 			}
-			s.end(h, cancelled, now)
+			op.Key, op.Part = fmt.Sprint("c", i), 1
+			if h.Quantity == 1 {
+				s.end(h, cancelled, now)
+			} else {
+				h.Quantity = 1
+				s.note(h, held, now)
+				s.move(h, -1)
+			}
+			e := &h.Events[len(h.Events)-1]
+			e.Quantity, e.Request = 1, ledger.Digest([]byte(op.Key))
 		case confirmed:
 			op.Outcome = Refused
+		case cancelled:
+			if s.r.IntN(2) == 0 {
+				op.Key, op.Part = fmt.Sprint("c", i), 1
+			}
 		case expired:
 			op.Expired, h.Late = true, ledger.LateRefund
 		}
@@ -215,8 +224,9 @@ func (s *reservationRun) confirm(op *ReservationOp, h *api.ReservationRow, i int
 		Outcome: map[bool]string{true: "order", false: "refund"}[ok]})
 }
 
-// answer records what became of a request: nothing (it was somebody else's), an unknown outcome, or an answer; maybe
-// with a try before it that did nothing, with a replay of what nobody heard, or with a double click.
+// answer records what became of a request: nothing (it was somebody else's, but no cancel that a part may meet), an
+// unknown outcome, or an answer; maybe with a try before it that did nothing, with a replay of what nobody heard, or
+// with a double click.
 func (s *reservationRun) answer(op ReservationOp) {
 	lost, again := op, op
 	lost.Outcome, lost.OrderID, lost.Refund, lost.Expired, lost.Limit = Unknown, "", false, false, false
@@ -225,8 +235,8 @@ func (s *reservationRun) answer(op ReservationOp) {
 	}
 	named := op.Key != "" || op.PaymentID != ""
 	switch k := s.r.IntN(12); {
-	case k == 0:
-	case k == 1:
+	case k == 0 && (op.Kind != Cancel || op.Quantity == 1):
+	case k <= 1:
 		s.ops = append(s.ops, lost)
 	case k == 2 && named:
 		lost.Call, lost.Return = op.Call-30e6, op.Call-1
@@ -262,6 +272,22 @@ func (s *reservationRun) answered() bool {
 				op.ReservationID == h.ReservationID
 		})
 	})
+}
+
+// endsMore makes a cancel of two units that of a part, which do changes with its event. Nobody else cancels them.
+func (s *reservationRun) endsMore(do func(e *api.ReservationEvent, op *ReservationOp)) bool {
+	for _, h := range s.book.Rows {
+		if last := len(h.Events) - 1; h.State == cancelled && h.Quantity == 2 {
+			s.ops = slices.DeleteFunc(s.ops, func(op ReservationOp) bool {
+				return op.Kind == Cancel && op.ReservationID == h.ReservationID
+			})
+			op := ReservationOp{Kind: Cancel, Outcome: OK, ReservationID: h.ReservationID, Key: "k", Part: 1, Return: 9e9}
+			do(&h.Events[last], &op)
+			s.ops = append(s.ops, op)
+			return true
+		}
+	}
+	return false
 }
 
 // Each flaw is found wherever a run has room for it.
@@ -385,6 +411,14 @@ func TestHoldsMutants(t *testing.T) {
 				}
 			}
 			return false
+		}},
+		"a part ends the whole reservation": {"A", "only a part", func(s *reservationRun) bool {
+			return s.endsMore(func(e *api.ReservationEvent, op *ReservationOp) {
+				e.Quantity, e.Request, op.Outcome = 1, ledger.Digest([]byte(op.Key)), Unknown
+			})
+		}},
+		"a part ends the whole reservation, as if it was told to": {"A", "only a part", func(s *reservationRun) bool {
+			return s.endsMore(func(*api.ReservationEvent, *ReservationOp) {})
 		}},
 		"more came back than was ordered": {"O", "more units than", row(confirmed, func(_ *reservationRun,
 			h *api.ReservationRow) {

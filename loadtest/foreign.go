@@ -95,7 +95,7 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 	}
 	s := service{
 		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, insecure: f.Insecure, lang: f.Lang, patience: f.settle(),
-		watch: f.Watch, gone: f.Gone,
+		watch: f.Watch, gone: f.Agreed,
 		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note},
 		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before, w) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {

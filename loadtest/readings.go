@@ -48,6 +48,8 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		l.Orders = slices.DeleteFunc(slices.Clone(l.Orders), func(o api.Order) bool { return s.Orders[o.OrderID] })
 		other, _ := without(in, func(op judge.Op) bool { return s.Orders[op.OrderID] })
 		other.Ledger = &l
+		other.History = slices.Clone(other.History)
+		unproven(other.History)
 		if n := len(in.Ledger.Orders) - len(l.Orders); n > 0 && len(l.Orders) > 0 {
 			why := text.Of("%d [row differs|rows differ] by [its|their] %s from the row of the purchase that was tried, such " +
 				"as %s; without [it|them] the books add up: [does it|do they] stand? Give --orders-... that shows only orders " +
@@ -60,11 +62,7 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		there[o.OrderID] = true
 	}
 	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] }); n > 0 && n <= b.gone {
-		for i := range stood.History {
-			if stood.History[i].Outcome == judge.Refused { // meanwhile, which proves nothing
-				stood.History[i].Outcome = judge.Declined
-			}
-		}
+		unproven(stood.History)
 		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their " +
 			"units come back? A shorter --settle reads before that")
 		all = append(all, reading{stood, why.With(b.gone)})
@@ -75,6 +73,15 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		all = append(all, reading{whole, why.With(len(in.Ledger.Orders), n)})
 	}
 	return all
+}
+
+// unproven makes refusals prove nothing: units were taken meanwhile that came back later.
+func unproven(history []judge.Op) {
+	for i := range history {
+		if history[i].Outcome == judge.Refused {
+			history[i].Outcome = judge.Declined
+		}
+	}
 }
 
 // without is a history without n of the answers that count as sold.

@@ -25,7 +25,7 @@ type service struct {
 	lang     string
 	patience time.Duration           // of somebody's own: for how long its books must rest, see [target.AtRest]
 	watch    time.Duration           // of somebody's own: how long after the last answer its books are read at least
-	gone     func(*api.Ledger) int64 // of somebody's own: see [target.Foreign.Gone]
+	gone     func(*api.Ledger) int64 // of somebody's own: see [target.Foreign.Agreed]
 	script   script
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
 	ready func(ctx context.Context, p *plan.Plan) error

@@ -95,6 +95,15 @@ func (f *Foreign) Gone(l *api.Ledger) (units int64) {
 	return units
 }
 
+// Agreed is Gone if the stock, where it is read beside the orders, says the same; else -1: one of them comes later.
+func (f *Foreign) Agreed(l *api.Ledger) int64 {
+	gone := f.Gone(l)
+	if f.Stock != (Source{}) && l.Initial[ForeignStore]-l.Stock[ForeignStore] != gone {
+		return -1
+	}
+	return gone
+}
+
 // sameLedger reports whether nothing was sold between two ledgers of a product; nil is the same as none.
 func sameLedger(a, b *api.Ledger) bool {
 	return a != nil && b != nil && len(a.Orders) == len(b.Orders) && len(a.Keys) == len(b.Keys) &&

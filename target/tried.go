@@ -1,6 +1,8 @@
 package target
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -63,26 +65,59 @@ type State struct {
 
 var (
 	telling = regexp.MustCompile(`stat(us|e)|stage|phase|outcome|result|reason|type|kind|^is_`)
-	boolean = regexp.MustCompile(`^(true|false)$`)
+	nothing = regexp.MustCompile(`^(0|null|false|"")?$`)
 )
 
 // mostStates is how many values a member has at most that says a state.
 const mostStates = 8
 
-// states are the states of rows: of each member that says a state, is true or false, or is not in every row, the rows
-// with another value than the row of the trial, and those with each value.
+// flat is a row with the members of its objects, as payment.state.
+func (r row) flat() row {
+	all := maps.Clone(r)
+	for name, v := range r {
+		var inner map[string]any
+		if !strings.HasPrefix(v, "{") || json.Unmarshal([]byte(v), &inner) != nil {
+			continue
+		}
+		delete(all, name)
+		for member, v := range inner {
+			all[name+"."+member] = fmt.Sprint(v)
+		}
+	}
+	return all
+}
+
+// mayTell says of a member with such values, of the row of the trial and of the other rows, whether it may be a state:
+// it has a telling name, it has two values, or nothing was in it when the trial was sold.
+func mayTell(member, tried string, values map[string]bool) bool {
+	return telling.MatchString(member) || nothing.MatchString(tried) ||
+		len(values) == 1 || len(values) == 2 && values[tried]
+}
+
+// states are the states of rows: of each member that may be a state, or is not in every row, the rows with another
+// value than the row of the trial, and those with each value.
 func (t tried) states(rows []row, orders []api.Order) (all []State) {
 	if t.order == nil {
 		return nil
 	}
 	groups, values := map[[2]string]State{}, map[string]int{}
+	trial, seen := t.order.flat(), map[string]map[string]bool{}
+	for i := range rows {
+		for member, v := range rows[i].flat() {
+			if seen[member] == nil {
+				seen[member] = map[string]bool{}
+			}
+			seen[member][v] = true
+		}
+	}
 	for i, o := range rows {
-		names := maps.Clone(o)
-		maps.Copy(names, t.order)
+		flat := o.flat()
+		names := maps.Clone(flat)
+		maps.Copy(names, trial)
 		for member := range names {
-			before, had := t.order[member]
-			now, has := o[member]
-			if before == now || had && has && !telling.MatchString(member) && !boolean.MatchString(now) {
+			before, had := trial[member]
+			now, has := flat[member]
+			if before == now || had && has && !mayTell(member, before, seen[member]) {
 				continue
 			}
 			for _, at := range [][2]string{{member}, {member, "is " + now}} {

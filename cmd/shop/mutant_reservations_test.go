@@ -140,13 +140,16 @@ var reservationMutants = []mutant{
 			"switch item.Quantity -= 0; {\n\t\t\tcase b.Quantity > 0:"},
 		testenv.Edit{"migrations/mysql/0004_long_holds_and_parts.sql", "PRIMARY KEY (order_id", "KEY (order_id"}).
 		inLab(sqlRetry, "O"),
+	// The lab cannot find the next: the primary key of order_return stops the second row, so the repetition gets a 503 and
+	// the books stay right.
 	tested("a part of an order returned twice", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "case b.Request != request:", "case b.Request != request || request != \"\":"}),
 	tested("a part cancelled twice", storeTests+"TestLifeInSQL",
 		testenv.Edit{holdEnd, "c.Request != request, c.Quantity == 0:", "c.Request != request, c.Quantity > 0:"}).
 		inLab(sqlRetry, "O"),
 	tested("a part that ends the whole reservation", storeTests+"TestLifeInSQL",
-		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}),
+		testenv.Edit{holdEnd, "case item.Quantity == held:", "case item.Quantity <= held:"}).
+		inLab(sqlRetry, "A"),
 	tested("a part that the limit does not get back", redisTests+"TestLifeInRedis",
 		testenv.Edit{"internal/store/redisdb/lua/hold_cancel.lua", "{quantity = units, buyer = h.buyer}",
 			"{quantity = units}"}),

@@ -142,8 +142,8 @@ func (h *Webhook) post(ctx context.Context, reservation, verb, key string) (said
 	return said, nil
 }
 
-// signed says whether the provider sent this within the last minutes. The provider signs each try anew, and a header
-// may carry two signatures while a secret is being replaced.
+// signed says whether the provider sent this within the last minutes. The provider signs each try again. A header may
+// carry two signatures while a secret is being replaced.
 func (h *Webhook) signed(header string, body []byte) bool {
 	var at string
 	var sums [][]byte

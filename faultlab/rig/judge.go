@@ -171,8 +171,8 @@ const settleFor = 5 * time.Second
 //
 //   - where replicas work for requests after the answer, and orders are missing though there is stock: it must be at
 //     rest, as a job may be taken up again;
-//   - where units are missing, until they add up, for as long as Service.Settle says or, where replicas work by
-//     themselves, for settleFor: what is still missing then is Unsettled;
+//   - where units are missing, until they add up: for Service.Settle, or for settleFor if replicas work by themselves.
+//     Then the units that are still missing are Unsettled;
 //   - where a replica died and others work by themselves, for just as long: what was done may be done again.
 //
 // Before that the dead start again.

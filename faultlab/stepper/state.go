@@ -109,7 +109,8 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 		return s, err
 	}
 	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
-		return strings.HasPrefix(k.Name, "initial:") || l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
+		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") ||
+			l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
 	})
 	for _, k := range s.Redis {
 		for i, v := range k.Values {

@@ -191,9 +191,9 @@ func (g *generator) fillBody(c *call, b *openapi3.RequestBodyRef) {
 	}
 }
 
-// mode is what GET /modes says of the mode of a deduction; the zero value if there is none.
+// mode is what GET /modes says of the mode of a deduction or a hold; the zero value if there is none.
 func (g *generator) mode(c *call) api.Mode {
-	if c.op.method != http.MethodPost {
+	if !strings.HasPrefix(c.op.path, "/deduct_stock") && !strings.HasPrefix(c.op.path, "/reserve_stock") {
 		return api.Mode{}
 	}
 	return g.modes[c.path["mode"]]
@@ -208,7 +208,8 @@ func (g *generator) wants(c *call, name string) bool {
 		}
 		return c.token && slices.Contains(g.mode(c).Holds, name) && c.value(name) == ""
 	case "store":
-		return (len(g.mode(c).Stores) > 0 || c.op.method == http.MethodGet) && c.value(name) == ""
+		return (len(g.mode(c).Stores) > 0 || c.op.method == http.MethodGet || strings.HasSuffix(c.op.path, "/adjust")) &&
+			c.value(name) == ""
 	case "items":
 		return c.value("product_id") == "" && c.value("quantity") == ""
 	case "product_id", "quantity":
@@ -253,6 +254,8 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return pick(g, g.names...)
 	case name == "store" && len(g.mode(c).Stores) > 0:
 		return string(pick(g, g.mode(c).Stores...))
+	case name == "store" && strings.HasSuffix(c.op.path, "/adjust"): // those that the test has
+		return string(pick(g, api.Redis, api.SQL))
 	case s.Type.Is("boolean"):
 		return pick(g, "true", "false")
 	case name == "hold_ms" && !strings.HasPrefix(c.op.path, "/deduct_stock"):
@@ -465,6 +468,9 @@ func (g *generator) badValue(c *call) bool {
 	}
 	if near := beyond(schemas[place]); len(near) > 0 && g.chance(0.4) {
 		text = pick(g, near...)
+	}
+	if s := schemas[place]; text == "-1" && s.Min != nil && *s.Min < 0 || text == "true" && s.Type.Is("boolean") {
+		return false // it is a good one
 	}
 	c.without(name)
 	switch in {

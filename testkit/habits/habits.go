@@ -21,15 +21,16 @@ type order map[string]any
 type Shop struct {
 	Habit string
 
-	mu     sync.Mutex
-	stock  map[string]int64
-	orders map[string][]order
-	cached map[string]int64
-	keys   map[string]order
-	busy   map[string]chan bool // by key, when another request with it was turned away
-	asked  int64
-	bought time.Time // when the last order was written
-	last   int64
+	mu      sync.Mutex
+	stock   map[string]int64
+	orders  map[string][]order
+	cached  map[string]int64
+	keys    map[string]order
+	busy    map[string]chan bool // by key, when another request with it was turned away
+	asked   int64
+	bought  time.Time // when the last order was written
+	counted time.Time // when a shop that counts late has counted its stock
+	last    int64
 }
 
 // New returns a shop with a habit: see the cases of its methods. "" sells right and plainly.
@@ -58,6 +59,7 @@ func (s *Shop) reset(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.counted = time.Time{}
 	p := r.PathValue("product")
 	if s.stock == nil {
 		s.stock, s.orders, s.cached = map[string]int64{}, map[string][]order{}, map[string]int64{}
@@ -160,6 +162,8 @@ func (s *Shop) write(p string, n int64) order {
 		o = order{"id": s.last, "line_items": []order{{"sku": p, "quantity": n}}}
 	case "lines":
 		o = order{"id": s.last, "line_items": []order{{"sku": p, "quantity": n}, {"sku": "gift", "quantity": 1}}}
+	case "voided payments":
+		o["payment"] = order{"state": "paid", "id": s.last}
 	case "no quantity":
 		o = order{"id": s.last}
 	case "wrong quantity":
@@ -235,24 +239,11 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
-	case "turns rivals away":
-		if asked%2 == 0 {
+	case "turns rivals away", "refuses what is there", "says busy as it says sold out":
+		if every := map[bool]int64{true: 2, false: 10}[s.Habit == "turns rivals away"]; asked%every == 0 {
+			said := map[bool]string{true: "out of stock", false: "busy, try again"}[s.Habit == "refuses what is there"]
 			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "busy, try again"})
-			return
-		}
-		send(w, http.StatusCreated, s.write(p, n))
-	case "refuses what is there":
-		if asked%10 == 0 {
-			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "out of stock"})
-			return
-		}
-		send(w, http.StatusCreated, s.write(p, n))
-	case "says busy as it says sold out":
-		if asked%10 == 0 {
-			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": "busy, try again"})
+			send(w, http.StatusConflict, order{"message": said})
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
@@ -287,6 +278,10 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 // refuse says that a product is sold out. The shop is locked.
 func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 	switch s.Habit {
+	case "voided payments":
+		s.write(p, n)
+		s.orders[p][len(s.orders[p])-1]["payment"] = order{"state": "voided", "id": s.last}
+		send(w, http.StatusConflict, order{"message": "out of stock"})
 	case "cancelled rows", "waitlisted rows":
 		s.write(p, n)
 		s.orders[p][len(s.orders[p])-1]["status"], _, _ = strings.Cut(s.Habit, " ")
@@ -368,6 +363,11 @@ func (s *Shop) left(w http.ResponseWriter, r *http.Request) {
 		}
 		s.cached[p] = n
 		send(w, http.StatusOK, order{"qty": n})
+	case "counts late":
+		if time.Since(s.counted) >= 300*time.Millisecond {
+			s.cached[p], s.counted = n, time.Now()
+		}
+		send(w, http.StatusOK, order{"qty": s.cached[p]})
 	case "decimals":
 		send(w, http.StatusOK, order{"qty": fmt.Sprintf("%d.0000", n)})
 	case "byte order mark":
