@@ -31,7 +31,7 @@ var explanations = map[api.Code]text.Text{
 		"its own must go back to its buyer where refund is true"),
 	api.UnknownReservation: text.Of("there is no such reservation, or it ended so long ago that it is forgotten"),
 	api.UnknownOrder:       text.Of("the product has no such order since its stock was set"),
-	api.UnknownTicket: text.Of("there is no such ticket since the product's stock was set; a fail-over of Redis loses " +
+	api.UnknownTicket: text.Of("there is no such ticket since the product's stock was set; a failover of Redis loses " +
 		"tickets that it had not replicated"),
 	api.QueueFull: text.Of("too many tickets of the product wait for their orders; nothing was deducted"),
 	api.LimitReached: text.Of("the buyer would hold or have more units of the product than it allows; units that he " +

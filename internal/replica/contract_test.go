@@ -337,7 +337,8 @@ func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
 		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported,
-		api.UnknownReservation, api.UnknownOrder, api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
+		api.UnknownReservation, api.UnknownOrder, api.UnknownTicket, api.ReservationExpired, api.ReservationCancelled,
+		api.ReservationConfirmed:
 		return true
 	case api.KeyMissing, api.InvalidRequest: // by the rules of the product, and what is left
 		return slices.Contains([]string{"extend", "cancel", "return"}, path.Base(c.op.path))
