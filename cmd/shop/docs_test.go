@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +99,7 @@ func TestCurls(t *testing.T) {
 	testenv.Program(t, "curl", "curl")
 	running := startStack(t, stack.Options{Replicas: 3, Backend: stack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
-	last := map[string]string{} // $RESERVATION and $ORDER: those of the last answers that had one
+	last := map[string]string{} // $RESERVATION, $ORDER and $TICKET: those of the last answers that had one
 	for _, command := range slices.Concat(doctest.OutlineOf(doctest.Read(t, "README.md")).Commands,
 		doctest.OutlineOf(doctest.Read(t, "docs/http.md")).Commands) {
 		if pause, is := strings.CutPrefix(command, "sleep "); is { // until a deadline has passed
@@ -131,7 +129,7 @@ func TestCurls(t *testing.T) {
 			last[strings.ToUpper(id[1])] = id[2]
 		}
 		for _, m := range stock.Modes() {
-			if status == strconv.Itoa(http.StatusOK) && strings.Contains(command, "/deduct_stock/"+m.Name) {
+			if strings.HasPrefix(status, "20") && strings.Contains(command, "/deduct_stock/"+m.Name) {
 				curled[m.Name] = true
 			}
 		}
@@ -143,7 +141,7 @@ func TestCurls(t *testing.T) {
 	}
 }
 
-var idOf = regexp.MustCompile(`"(reservation|order)_id":"([^"]+)"`)
+var idOf = regexp.MustCompile(`"(reservation|order|ticket)_id":"([^"]+)"`)
 
 // curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks
 // where GET /modes says so too.
@@ -156,7 +154,7 @@ func curlAny(t *testing.T, running *stack.Stack, command string, curled map[stri
 	}
 	for _, m := range all.Modes {
 		holds := strings.Contains(command, "/reserve_stock/")
-		if m.KeyRequired || m.Reserves != holds { // has a curl of its own
+		if m.KeyRequired || m.Tickets || m.Reserves != holds { // has a curl of its own
 			continue
 		}
 		want, says := "200", `"order_id"`

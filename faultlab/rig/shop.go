@@ -40,7 +40,7 @@ func shopEnv(l Launch, addr string) []string {
 		"SHOP_REDIS_PREFIX=lane" + strconv.Itoa(l.Lane) + ":",
 		"SHOP_LOCK_TTL=" + l.TTL.String(),
 		"SHOP_CONNS=8",
-		"SHOP_HEALTH_INTERVAL=0", "SHOP_PURGE_INTERVAL=0", "SHOP_SWEEP=0",
+		"SHOP_HEALTH_INTERVAL=0", "SHOP_PURGE_INTERVAL=0", "SHOP_SWEEP=0", "SHOP_TICKET_CONSUME=false",
 		"GOMAXPROCS=2", "GOGC=400",
 	}
 	for _, patient := range []string{"WORK", "REDIS", "SQL", "SETTLE", "ETCD", "CONSUL"} {

@@ -72,7 +72,7 @@ type Config struct {
 	KeepReservations time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its end if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
 
 	TicketConsume bool          `env:"SHOP_TICKET_CONSUME" envDefault:"true" group:"tickets" help:"this replica writes the orders of tickets, those of other replicas too"`
-	TicketClaim   time.Duration `env:"SHOP_TICKET_CLAIM" envDefault:"15s" help:"after how long a ticket is taken over from a replica that has not written its order; more than SHOP_SETTLE_TIMEOUT"`
+	TicketClaim   time.Duration `env:"SHOP_TICKET_CLAIM" envDefault:"0s" help:"after how long a ticket is taken over from a replica that has not written its order; more than SHOP_SETTLE_TIMEOUT; 0: 5s more"`
 	TicketsMost   int           `env:"SHOP_TICKETS_MAX" envDefault:"50000" help:"how many tickets of a product may wait for their orders; above that 503 queue_full"`
 	TicketWaiters int           `env:"SHOP_TICKET_WAITERS" envDefault:"10000" help:"how many requests may wait for the end of a ticket in this replica; above that 429"`
 

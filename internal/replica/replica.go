@@ -6,6 +6,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -97,8 +98,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
 		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepReservations: c.KeepReservations,
 		Gauge: gauges(registry), Repeated: repeats(registry),
-		Tickets: shop.TicketOptions{Off: !c.TicketConsume, Claim: c.TicketClaim, Most: c.TicketsMost, Waiters: c.TicketWaiters,
-			Ended: ticketEnds(registry)},
+		Tickets: shop.TicketOptions{Off: !c.TicketConsume, Claim: cmp.Or(c.TicketClaim, c.SettleTimeout+5*time.Second),
+			Most: c.TicketsMost, Waiters: c.TicketWaiters, Ended: ticketEnds(registry)},
 	}, stock.Modes())
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (g receiver) receive(product int64, todo []*tickets.Arrival, look bool) (er
 				return err
 			}
 		}
-		if err = g.tryReceive(product, todo); !errors.Is(err, errKeysTaken) && !errors.Is(err, store.ErrOrderExists) {
+		if err = g.tryReceive(product, todo, look); !errors.Is(err, errKeysTaken) && !errors.Is(err, store.ErrOrderExists) {
 			return err
 		}
 		look = true
@@ -96,7 +96,7 @@ func (g receiver) endless(product int64, batch []*tickets.Arrival) (rest []*tick
 }
 
 // tryReceive is one transaction, tried again while the database decides for another.
-func (g receiver) tryReceive(product int64, batch []*tickets.Arrival) (err error) {
+func (g receiver) tryReceive(product int64, batch []*tickets.Arrival, looked bool) (err error) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
 	defer func() {
@@ -108,12 +108,13 @@ func (g receiver) tryReceive(product int64, batch []*tickets.Arrival) (err error
 		if n > 0 {
 			g.repeated()
 		}
-		return g.sql.GroupTx(ctx, func(tx *sqldb.Tx) error { return g.write(tx, product, batch) })
+		return g.sql.GroupTx(ctx, func(tx *sqldb.Tx) error { return g.write(tx, product, batch, looked) })
 	})
 }
 
-// write takes the units of a batch, and writes the orders and the ends.
-func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival) error {
+// write takes the units of a batch, and writes the orders and the ends. A ticket with a key is refused only if its ends
+// were looked for: the key may have an order.
+func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival, looked bool) error {
 	var asked []*stock.Ticket
 	by := make([]*stock.Ticket, len(batch))
 	for i, a := range batch {
@@ -143,6 +144,9 @@ func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival) e
 	for i, a := range batch {
 		if by[i] != nil {
 			a.End = endOf(by[i])
+		}
+		if !looked && a.End.State == ledger.TicketRefused && len(a.Order.Key) > 0 {
+			return errKeysTaken
 		}
 		a.End.ID, a.End.ProductID, a.End.Run, a.End.Deliveries = a.Order.ID, product, a.Run, a.Deliveries
 		if a.End.State != ledger.TicketQueued {

@@ -37,6 +37,8 @@ func newReservations(b Backends, o Options, q *requests, modes []stock.Mode) *re
 		for _, m := range modes {
 			if m.Way != nil {
 				ways[m.Name] = *m.Way
+			} else if m.Tickets {
+				ways[m.Name] = sqldb.Way{Final: true}
 			}
 		}
 		r.sql = sqldb.NewReservations(b.SQL, func(mode string) sqldb.Way { return ways[mode] })

@@ -2,6 +2,8 @@ package stock_test
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"lastitem/internal/store/redisdb"
 	"lastitem/testkit"
 	"lastitem/testkit/stocktest"
+	"lastitem/testkit/testenv"
 )
 
 // aLine is a shop of replicas of which the first ones do not consume, and its tickets as a consumer sees them.
@@ -27,12 +30,16 @@ func onEachLine(t *testing.T, units int64, rules ledger.Rules, test func(l aLine
 	for _, e := range stocktest.Envs {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			env := e.Open(t)
-			env.Idle = 2
-			h := stocktest.Open(t, env, 2, stock.Modes())
-			test(aLine{h, t, redisdb.NewTickets(h.Replicas[0].Backends.Redis), env.Prefix, h.ProductWith(t, units, rules)})
+			onALine(t, e.Open(t), units, rules, test)
 		})
 	}
+}
+
+func onALine(t *testing.T, env stocktest.Env, units int64, rules ledger.Rules, test func(l aLine)) {
+	t.Helper()
+	env.Idle = 2
+	h := stocktest.Open(t, env, 2, stock.Modes())
+	test(aLine{h, t, redisdb.NewTickets(h.Replicas[0].Backends.Redis), env.Prefix, h.ProductWith(t, units, rules)})
 }
 
 // win buys at the first replica, and returns the ticket's id.
@@ -69,27 +76,57 @@ func (l aLine) wantEnds(want ledger.TicketState, ids ...string) {
 // it: nothing, the commit, or the commit twice.
 func TestTicketsOfTheDead(t *testing.T) {
 	t.Parallel()
-	onEachLine(t, 9, ledger.Rules{}, func(l aLine) {
-		var ids []string
-		for i := range 5 {
-			ids = append(ids, l.win(fmt.Sprint(l.product, "/", i), ""))
-		}
-		read, _, err := l.tickets.Read(l.t.Context(), l.product, "dead", time.Hour, 3)
-		if testkit.Must(l.t, err); len(read) != 3 {
-			l.t.Fatalf("a consumer was given %d tickets, want 3", len(read))
-		}
-		l.consume()
-		l.wantEnds(ledger.TicketSold, ids...)
-		// the dead one wakes up and ends what it had read, with its units given back
-		for _, e := range read {
-			n, err := l.tickets.End(l.t.Context(), l.product, []redisdb.Ended{{Entry: e, GiveBack: true}})
-			if testkit.Must(l.t, err); n != 0 {
-				l.t.Errorf("ticket %s ended a second time", e.Order.ID)
-			}
-		}
-		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 5})
-		l.wantFront(4, 5)
+	onEachLine(t, 9, ledger.Rules{}, takenOver)
+}
+
+// On a Redis Cluster the tickets of a product are in its slot; TestConformanceElsewhere sells them there. Behind a
+// Sentinel the mode is as it is elsewhere.
+func TestTicketsElsewhere(t *testing.T) {
+	testenv.Slow(t, "a Redis Cluster, and a master with a Sentinel")
+	t.Parallel()
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		onALine(t, stocktest.Cluster(t), 9, ledger.Rules{}, takenOver)
 	})
+	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
+		master, err := url.Parse(testenv.RedisNodes(t, 1)[0].URL)
+		testkit.Must(t, err)
+		password, _ := master.User.Password()
+		watch, err := url.Parse(testenv.RedisSentinel(t,
+			fmt.Sprintf("sentinel monitor mymaster %s %s 1", master.Hostname(), master.Port()),
+			fmt.Sprintf("sentinel auth-pass mymaster %q", password)).URL)
+		testkit.Must(t, err)
+		own, _ := watch.User.Password()
+		master.Scheme, master.Host, master.Path = "redis+sentinel", watch.Host, "/mymaster"
+		master.RawQuery = url.Values{"sentinel_username": {watch.User.Username()}, "sentinel_password": {own}}.Encode()
+		env := stocktest.Env{Redis: master.String(), SQL: testenv.SQLite(t), Prefix: "sentinel:"}
+		onALine(t, env, 9, ledger.Rules{}, takenOver)
+		env.Prefix = "conformance:"
+		stocktest.Run(t, env, slices.DeleteFunc(stock.Modes(), func(m stock.Mode) bool { return !m.Tickets }))
+	})
+}
+
+func takenOver(l aLine) {
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, l.win(fmt.Sprint(l.product, "/", i), ""))
+	}
+	read, _, err := l.tickets.Read(l.t.Context(), l.product, "dead", time.Hour, 3)
+	if testkit.Must(l.t, err); len(read) != 3 {
+		l.t.Fatalf("a consumer was given %d tickets, want 3", len(read))
+	}
+	l.consume()
+	l.wantEnds(ledger.TicketSold, ids...)
+	// the dead one wakes up and ends what it had read, with its units given back
+	for _, e := range read {
+		n, err := l.tickets.End(l.t.Context(), l.product, []redisdb.Ended{{Entry: e, GiveBack: true}})
+		if testkit.Must(l.t, err); n != 0 {
+			l.t.Errorf("ticket %s ended a second time", e.Order.ID)
+		}
+	}
+	l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 5})
+	l.wantFront(4, 5)
 }
 
 // wantFront compares what Redis has.
@@ -110,6 +147,13 @@ func (l aLine) redis(command string, families ...string) {
 		args = append(args, fmt.Sprintf("%s%s:{%d}", l.prefix, family, l.product))
 	}
 	testkit.Must(l.t, l.Replicas[0].Set.Client.Do(l.t.Context(), args...).Err())
+}
+
+// forget makes Redis forget the keys of the product.
+func (l aLine) forget(key string) {
+	l.t.Helper()
+	l.redis("DEL", "answers", "answers-old")
+	testkit.Must(l.t, l.Replicas[0].Set.Client.Del(l.t.Context(), l.prefix+"key:"+key).Err())
 }
 
 // poison makes the database refuse the order of that key.
@@ -135,13 +179,17 @@ func TestTicketOfAForgottenKey(t *testing.T) {
 		key := fmt.Sprint(l.product, "/k")
 		first := l.win(key, "")
 		l.wantEnds(ledger.TicketSold, first)
-		l.redis("DEL", "answers", "answers-old")
-		testkit.Must(l.t, l.Replicas[0].Set.Client.Del(l.t.Context(), l.prefix+"key:"+key).Err())
-		second := l.win(key, "")
-		if end := l.ends(second); end.State != ledger.TicketSame || stock.TicketID(l.product, end.OrderID) != first {
-			l.t.Errorf("the second ticket of a key = %+v, want same, with the order of %s", end, first)
+		for _, left := range []int64{8, 0} { // also where SQL has nothing left, so that it would be refused
+			_, err := l.Replicas[0].Adjust(l.t.Context(), l.product, stock.SQL, ledger.Adjustment{Delta: left - 8,
+				Key: fmt.Append(nil, left)})
+			testkit.Must(l.t, err)
+			l.forget(key)
+			second := l.win(key, "")
+			if end := l.ends(second); end.State != ledger.TicketSame || stock.TicketID(l.product, end.OrderID) != first {
+				l.t.Errorf("the second ticket of a key = %+v, want same, with the order of %s", end, first)
+			}
 		}
-		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 8, Sold: 1, Orders: 1})
+		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 1, Sold: 1, Orders: 1})
 		l.wantFront(8, 1)
 	})
 }
@@ -210,5 +258,61 @@ func TestTicketsWithoutTheirGroup(t *testing.T) {
 		l.wantEnds(ledger.TicketSold, l.win("", ""), l.win("", ""))
 		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 3})
 		l.wantFront(6, 3)
+	})
+}
+
+// What would change one side only is refused: a return of an order, and holds in Redis, before tickets and after them.
+func TestTicketsMixWithNoHolds(t *testing.T) {
+	t.Parallel()
+	onEachLine(t, 9, ledger.Rules{PerBuyer: 3}, func(l aLine) {
+		r := l.Replicas[0]
+		hold := func() error {
+			_, err := r.Reserve(l.t.Context(), "reserve-redis", stock.ReserveRequest{Request: stock.Request{
+				Store: stock.Redis, Buyer: "b", Items: []stock.Item{{ProductID: l.product, Quantity: 1}}}, For: time.Minute})
+			return err
+		}
+		l.consume()
+		id := l.win("", "b")
+		end := l.ends(id)
+		for _, restock := range []bool{true, false} {
+			_, err := r.Return(l.t.Context(), l.product, end.OrderID, restock, ledger.Part{})
+			testkit.IsError(l.t, err, stock.ErrReturnUnsupported, "a return")
+		}
+		testkit.IsError(l.t, hold(), stock.ErrReservationUnsupported, "a hold")
+		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 8, Sold: 1, Orders: 1})
+		l.wantFront(8, 1)
+		l.SetStock(l.t, l.product, 9, 0)
+		testkit.Must(l.t, hold())
+		r.Refuse(l.t, stock.ErrReservationUnsupported, "redis-stream", stock.SQL, l.product, 1, "")
+	})
+}
+
+// A replica that ends writes what it has read, and leaves the rest to the others: nothing stays pending in its name.
+func TestClosingReplicaEndsItsTickets(t *testing.T) {
+	t.Parallel()
+	onEachLine(t, 9, ledger.Rules{}, func(l aLine) {
+		l.consume()
+		lock := l.Replicas[0].Set.DB.Begin() // of the product: the consumer waits for it in its UPDATE
+		testkit.Must(l.t, lock.Exec("UPDATE product_stock SET version = version + 1 WHERE id = ?", l.product).Error)
+		ids := []string{l.win("", ""), l.win("", "")}
+		closing := l.Replicas[2]
+		pending := func() int64 {
+			p, _ := l.Replicas[0].Set.Client.XPending(l.t.Context(), fmt.Sprintf("%sstream:{%d}", l.prefix, l.product),
+				"shop").Result() // no group yet
+			if p == nil {
+				return 0
+			}
+			return p.Consumers[closing.Options.Replica]
+		}
+		testkit.Until(l.t, "the consumer has read the tickets", func() bool { return pending() == 2 })
+		closed := make(chan error, 1)
+		go func() { closed <- closing.Shop.Close(l.t.Context()) }()
+		late := l.win("", "")
+		testkit.Must(l.t, lock.Rollback().Error)
+		testkit.Is(l.t, <-closed, nil, "Close()")
+		testkit.Is(l.t, pending(), 0, "tickets that the closed replica has read and not ended")
+		l.wantEnds(ledger.TicketSold, ids...)
+		l.consume()
+		l.wantEnds(ledger.TicketSold, late)
 	})
 }

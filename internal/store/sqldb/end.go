@@ -455,7 +455,7 @@ func (t ReservationTx) giveBack(
 	way func(string) Way, item ledger.ReservationItem, order, request, buyer, reservation, mode string, restock bool,
 ) error {
 	p, err := t.enter(&item, ledger.Return)
-	if errors.Is(err, store.ErrSegmented) {
+	if errors.Is(err, store.ErrSegmented) || way(mode).Final {
 		err = &ledger.ProductError{Err: store.ErrReservationUnsupported, ProductID: item.ProductID}
 	}
 	if err != nil {

@@ -37,6 +37,8 @@ type Way struct {
 	Trusting bool
 	// Unlimited says that what the mode sells to a buyer does not count for his limit.
 	Unlimited bool
+	// Final says that an order of the mode takes no return: its units were counted in another store too.
+	Final bool
 }
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, see [ledger.HoldFor], all or

@@ -12,7 +12,8 @@ local kept = call('HGET', KEYS[4], earlier or id)
 if kept then return {earlier and earlier ~= id and 'earlier' or 'held', earlier or id, kept} end -- or the first answer was lost
 if refuses() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
 local h = {quantity = ARGV[6], buyer = ARGV[7] ~= '' and ARGV[7] or nil, key = key}
-local rules = call('HMGET', KEYS[3], 'run', 'late', 'longest')
+local rules = call('HMGET', KEYS[3], 'run', 'late', 'longest', 'ticketed')
+if rules[4] then return {'segmented'} end -- its orders are in SQL, which knows nothing of a hold
 local longest = tonumber(rules[3] or 3600000000)
 local micros = ARGV[3] == '0' and math.min(900000000, longest) or tonumber(ARGV[3])
 if micros > longest then return {'long', whole(longest)} end

@@ -33,9 +33,10 @@ for i = 1, n do
     if has and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i, tonumber(limit[i])} end -- units may come back, so it is not kept
   end
   if ticket then
-    ticket.book = call('HGET', ticket.rules, 'book')
+    local rules = call('HMGET', ticket.rules, 'book', 'ticketed', 'changes')
+    ticket.book, ticket.first = rules[1], not rules[2]
     local rows = limit[i] and '' or (call('LINDEX', KEYS[base + i], 0) or '') .. (call('LINDEX', KEYS[base + i], -1) or '')
-    if not ticket.book or rows:find('"way":"absolute"', 1, true) then return {'other', i} end
+    if not ticket.book or rules[3] or rows:find('"way":"absolute"', 1, true) then return {'other', i} end
   end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then
@@ -57,6 +58,7 @@ for i = 1, n do
   if ticket then
     call('XADD', ticket.stream, '*', 'run', ticket.book, 'order', row)
     call('HSET', ticket.hash, ticket.id, ARGV[3 * i - 1])
+    if ticket.first then call('HSET', ticket.rules, 'ticketed', 1) end -- from now on it takes no holds
     limit[i] = limit[i] or '0' -- the mark keeps away those who write the count absolutely
   else
     call('RPUSH', KEYS[base + i], row)
