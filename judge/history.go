@@ -2,6 +2,7 @@ package judge
 
 import (
 	"net/http"
+	"slices"
 
 	"lastitem/say/text"
 )
@@ -39,7 +40,7 @@ func (j *judge) hear() {
 	}
 	j.claims = make([]claim, len(j.rows))
 	lost := j.hearAcks()
-	lost = append(lost, j.hearReplays()...)
+	lost = slices.Concat(lost, j.hearReplays(), j.given)
 	if j.r.AckLost > 0 {
 		j.find('A')
 	}

@@ -36,6 +36,8 @@ import (
 //   - what was left falls in the order of time;
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
 //
+// With tickets: see [Tickets].
+//
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
 // several replicas took part, the stock ran out where the plan meant it to, and nobody stopped the run; else the
 // verdict is VACUOUS.
@@ -46,12 +48,16 @@ import (
 func Judge(in Input) Report {
 	j := judge{in: in, findings: findings{r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}}
 	if j.open() {
+		j.openTickets()
 		j.count()
 		j.conserve()
+		j.look()
 		j.inspectRows()
 		j.inspectKeys()
 		j.inspectUnits()
+		j.matchTickets()
 		j.hear()
+		j.hearTold()
 	}
 	return j.close()
 }
@@ -113,7 +119,8 @@ type records struct {
 	rows   []api.Order
 	byID   map[string]int // order id to its first row
 	ops    []Op
-	claims []claim // by row: the answer that accounts for it
+	given  []change // units that were won, and given back since the schedule wanted that
+	claims []claim  // by row: the answer that accounts for it
 }
 
 // open takes in the ledger and reports whether there is anything to judge.

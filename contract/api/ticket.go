@@ -26,8 +26,8 @@ func (t Ticket) OrderOf() string {
 	return order
 }
 
-// TicketBook is the body of GET /products/{id}/tickets: one look at both sides of a product that is sold by tickets, and
-// a page of its tickets. Units are those of one moment at which no order of the product could be committed.
+// TicketBook is the body of GET /products/{id}/tickets: one look at both sides of a product that is sold by tickets,
+// and a page of its tickets. Units are those of one moment at which no order of the product could be committed.
 type TicketBook struct {
 	ProductID int64 `json:"product_id"`
 	Run       int64 `json:"run"`
@@ -42,6 +42,8 @@ type TicketBook struct {
 	// Generation counts the corrections; OldestMS is the age of the ticket that waits for the longest time.
 	Generation int64 `json:"generation"`
 	OldestMS   int64 `json:"oldest_ms"`
+	// Unread says why the units could not be read as of one moment, or not compared; "" = they are.
+	Unread string `json:"unread,omitempty"`
 	// Tickets are those in flight, as "queued", and the ends that are in SQL, by id. Next is the query after of the next
 	// page; "" = this is the last.
 	Tickets []TicketEnd `json:"tickets"`
