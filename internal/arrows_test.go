@@ -34,7 +34,8 @@ var arrows = map[string][]string{
 	// The judge, and those who ask it.
 	"judge":           {"contract/api", "contract/ledger", "say/text"},
 	"target":          {"contract/api", "judge", "say/redact", "say/text"}, // a service as a client sees it
-	"loadtest":        {"contract/api", "judge", "loadtest/client", "loadtest/plan", "say/text", "target"},
+	"loadtest":        {"contract/api", "judge", "loadtest/client", "loadtest/follow", "loadtest/plan", "say/text", "target"},
+	"loadtest/follow": {"contract/api", "judge"},
 	"loadtest/client": {"contract/api", "judge", "loadtest/plan", "say/text", "target"},
 	"loadtest/compare": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/plan", "say/text", "target",

@@ -8,37 +8,6 @@ import (
 	"lastitem/say/text"
 )
 
-// TicketOp is what a client was told of a ticket, by GET /tickets/{id}. Call and Return are on the history's clock.
-type TicketOp struct {
-	ID           string // the uuid, which is the order's id
-	State        string // as in [api.Ticket]; "" = 404, there is no such ticket
-	Order        string // the order that was named; "" = none
-	Call, Return int64
-}
-
-// Tickets is what the judge knows of a product that is sold by tickets, beside the ledger of SQL and the history, in
-// which each 202 is an answer that means sold, with the ticket's uuid as its order:
-//
-//   - T1: in one look at both sides, the count in Redis and the units in flight are the stock in SQL. More are promises
-//     that cannot be kept, A; less are units that nobody can buy, L, unless SQL has none left either;
-//   - T2: by Redis alone, count, units in flight and units sold are what there was and what was corrected, and as much
-//     was corrected as the journal says;
-//   - T3: each 202 ends as an order, or as one with that of its key. A ticket that was refused or failed, or is not
-//     there, is A, and one that still waits is X;
-//   - T4: the ends that say sold and the orders are one to one, else A, or D for the order without an end;
-//   - T5: what GET told stays true.
-//
-// Units that were given back count as taken where refusals are judged: that blames nobody wrongly, and misses a refusal
-// that came after its unit was back.
-type Tickets struct {
-	Book api.TicketBook // all pages, read when nothing fell any more
-	Told []TicketOp
-	// Poisoned are tickets that the schedule has made fail.
-	Poisoned map[string]bool
-	// Redelivered is how many tickets must have been read twice or more; 0 = none need be.
-	Redelivered int
-}
-
 const (
 	ticketSold   = "sold"
 	ticketSame   = "same"

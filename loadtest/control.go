@@ -46,7 +46,7 @@ func NewControl(address, token string) (*Control, error) {
 
 // newService returns a mode of lastitem.
 func (c *Control) newService(p plan.Plan, m api.Mode) service {
-	return service{
+	s := service{
 		mode: m, address: c.URL, insecure: c.insecure, replicas: c.Replicas, lang: c.Lang, script: c.script(p, m),
 		ready:  func(ctx context.Context, p *plan.Plan) error { return reset(ctx, c, m, *p) },
 		warm:   func(ctx context.Context, d *driver) error { return warmUp(ctx, c, d, m) },
@@ -60,6 +60,18 @@ func (c *Control) newService(p plan.Plan, m api.Mode) service {
 		},
 		reservations: c.Reservations,
 	}
+	if m.Tickets {
+		s.ticket = c.following(p.Follow).Ticket
+	}
+	return s
+}
+
+// following is the shop with as many connections as follow tickets, apart from those of the load.
+func (c *Control) following(connections int) *target.Shop {
+	shop, transport := *c.Shop, target.NewTransport(c.insecure)
+	transport.MaxIdleConnsPerHost = max(1, connections)
+	shop.Client = &http.Client{Timeout: c.Client.Timeout, Transport: transport}
+	return &shop
 }
 
 // script is how one mode is asked. The deductions that name no buyer are made once; a request only picks one.

@@ -30,6 +30,7 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 			Stopped:     res.Partial,
+			Tickets:     ticketsOf(res, book, product),
 		}, product, book)
 		report.Mode, report.ProductID = res.Mode, product
 		switch {
@@ -42,6 +43,18 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 		res.Verdicts = append(res.Verdicts, report)
 	}
 	claim(res, svc)
+}
+
+// ticketsOf is what the judge gets of a product that is sold by tickets; nil = it is not.
+func ticketsOf(res *Result, book bookkeeping, product int64) *judge.Tickets {
+	if book.tickets == nil {
+		return nil
+	}
+	t := &judge.Tickets{Book: *book.tickets}
+	if res.Tickets != nil {
+		t.Told = res.Tickets.Told[product]
+	}
+	return t
 }
 
 // claim compares the reports with the mode's claim.

@@ -8,6 +8,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/follow"
 )
 
 // shards is the number of parts that the workers' records are spread over. Histograms are too large for each of a
@@ -285,4 +286,20 @@ func (r *recorder) ops() []judge.Op {
 		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
 	})
 	return all
+}
+
+// ticketFigures completes what was told of the tickets of a run that is over.
+func ticketFigures(told follow.Figures, res *Result) *TicketFigures {
+	t := &TicketFigures{Figures: told}
+	first, answered := int64(0), int64(0)
+	for _, op := range res.History { // in the order of the calls
+		first, answered = res.History[0].Call, max(answered, op.Return)
+	}
+	ages := newHistogram(runDigits)
+	for _, age := range told.Ages {
+		ages.record(age)
+	}
+	t.CompletedPerSecond = perSecond(int64(len(told.Ages)), time.Duration(told.Last-first))
+	t.Age, t.Drained = ages.latency(), time.Duration(max(0, told.Last-answered))
+	return t
 }

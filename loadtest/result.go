@@ -9,6 +9,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/follow"
 	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
@@ -74,6 +75,8 @@ type Result struct {
 
 	// Holds says what became of the buyers of a plan that reserves; else nil.
 	Holds *ReservationFigures `json:"holds,omitempty"`
+	// Tickets says what became of the tickets of a plan that follows them; else nil.
+	Tickets *TicketFigures `json:"tickets,omitempty"`
 
 	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
 	Verdicts []judge.Report `json:"verdicts,omitempty"`
@@ -177,9 +180,11 @@ type Window struct {
 	Accepted int64         `json:"accepted"`
 	Refused  int64         `json:"refused"`
 	Failed   int64         `json:"failed"`
-	P50      time.Duration `json:"accepted_p50_ns"`
-	P90      time.Duration `json:"accepted_p90_ns"`
-	P99      time.Duration `json:"accepted_p99_ns"`
+	// Completed are the tickets whose end was told, of a plan that follows them.
+	Completed int64         `json:"completed,omitempty"`
+	P50       time.Duration `json:"accepted_p50_ns"`
+	P90       time.Duration `json:"accepted_p90_ns"`
+	P99       time.Duration `json:"accepted_p99_ns"`
 }
 
 // PerSecond converts n answers of the window to a rate.
@@ -191,6 +196,18 @@ func perSecond(n int64, d time.Duration) float64 {
 		return 0
 	}
 	return float64(n) / d.Seconds()
+}
+
+// TicketFigures is what became of the tickets of a run whose plan follows them.
+type TicketFigures struct {
+	follow.Figures
+
+	// CompletedPerSecond counts the ends until the last of them was told, from the first request on.
+	CompletedPerSecond float64 `json:"completed_per_second"`
+	// Age is the time from the 202 to the answer that told the end: an upper bound, since somebody has to ask.
+	Age Latency `json:"age"`
+	// Drained is how long after the last answer of the load the last end was told.
+	Drained time.Duration `json:"drained_ns"`
 }
 
 // ReservationFigures is what became of the buyers of a run that reserves.

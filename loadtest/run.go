@@ -8,8 +8,10 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/follow"
 	"lastitem/loadtest/plan"
 	"lastitem/say/text"
+	"lastitem/target"
 )
 
 // Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the
@@ -57,7 +59,9 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	}
 	res := Result{Mode: s.mode.Name, Foreign: s.foreign, Store: p.StoreOf(s.mode), Repetition: 1, Engine: p.Engine,
 		Replicas: s.replicas, Plan: d.plan}
+	followers := d.follow(s)
 	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
+		followers.Stop(0)
 		return Result{}, err
 	}
 	if res.Partial && ctx.Err() == nil {
@@ -70,6 +74,10 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	// From here on an interruption does not stop the run: the sent requests must be judged.
 	ctx = context.WithoutCancel(ctx)
 	phase(Settling)
+	if told := followers.Stop(target.DrainPatience); p.Follow > 0 {
+		res.Tickets = ticketFigures(told, &res)
+		res.Series = d.rec.series.list()
+	}
 	if p.Reserving.On() {
 		books := settleHeld(ctx, s, &res)
 		phase(Judging)
@@ -110,6 +118,17 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	res.Discounted = discounted(res, d.lang)
 	res.Noisy = noise(res, quiet, during, d.lang)
 	return nil
+}
+
+// follow begins to follow the tickets that the load wins, if the plan wants it.
+func (d *driver) follow(s service) *follow.Followers {
+	f := follow.New(d.plan.Follow, s.ticket, d.rec.now, d.rec.series.complete)
+	for _, w := range d.workers {
+		if d.plan.Follow > 0 {
+			w.won = f.Add
+		}
+	}
+	return f
 }
 
 // phases returns a function that reports the start of a phase, and returns the state for the reports within it.

@@ -27,6 +27,15 @@ type interval struct {
 	at       int // first windows since the start; -1 = not begun
 	kinds    [3]int64
 	accepted *histogram // response times; nil if nothing was accepted
+	// completed are the tickets that ended.
+	completed int64
+}
+
+// complete counts a ticket whose end was told ns nanoseconds after the start.
+func (s *series) complete(ns int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.window(int(ns/int64(firstWindow))).completed++
 }
 
 // add counts one answer of kind k, which came ns nanoseconds after the start and took took, in the shard's current
@@ -93,6 +102,7 @@ func (in *interval) merge(from *interval) {
 	for k, n := range from.kinds {
 		in.kinds[k] += n
 	}
+	in.completed += from.completed
 	if from.accepted == nil || from.accepted.hdr.TotalCount() == 0 {
 		return
 	}
@@ -107,7 +117,8 @@ func (s *series) list() []Window {
 	list := make([]Window, len(s.windows))
 	span := firstWindow * time.Duration(s.per)
 	for i, in := range s.windows {
-		w := Window{At: span * time.Duration(i), For: span, Accepted: in.kinds[0], Refused: in.kinds[1], Failed: in.kinds[2]}
+		w := Window{At: span * time.Duration(i), For: span, Accepted: in.kinds[0], Refused: in.kinds[1], Failed: in.kinds[2],
+			Completed: in.completed}
 		if in.accepted != nil {
 			w.P50, w.P90, w.P99 = in.accepted.percentile(50), in.accepted.percentile(90), in.accepted.percentile(99)
 		}

@@ -34,14 +34,18 @@ type service struct {
 	ledger func(ctx context.Context, product int64) (*api.Ledger, error)
 	// judge judges a product by what was read.
 	judge func(in judge.Input, product int64, b bookkeeping) judge.Report
+	// ticket tells what became of a ticket, and tickets reads all of a product; nil = it is not sold by tickets.
+	ticket  func(ctx context.Context, id string, wait time.Duration) (api.Ticket, error)
+	tickets func(ctx context.Context, product int64) (api.TicketBook, error)
 	// reservations reads those of a product.
 	reservations func(ctx context.Context, product int64, store api.Store) (*api.Reservations, error)
 }
 
 // bookkeeping is the ledger of one product after the run, or why it could not be read.
 type bookkeeping struct {
-	ledger *api.Ledger // nil = missing data for the judge
-	early  bool        // it was read when a request without an answer could still be executed
+	ledger  *api.Ledger     // nil = missing data for the judge
+	tickets *api.TicketBook // nil = they are not read
+	early   bool            // it was read when a request without an answer could still be executed
 	// restless: the books of somebody's service had not come to rest
 	restless bool
 	gone     int // orders of an earlier reading that the last one does not have

@@ -50,6 +50,13 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 		return op.Call + int64(res.Plan.Wait)
 	}
 	books := atOnce(asked(res, over), func(product, last int64) (b bookkeeping) {
+		defer func() {
+			if svc.tickets != nil && b.err == nil {
+				var book api.TicketBook
+				book, b.err = svc.tickets(ctx, product)
+				b.tickets = &book
+			}
+		}()
 		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }
 		quiet := res.Started.Add(time.Duration(last) + settleServer)
 		if svc.foreign {

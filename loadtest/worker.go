@@ -36,7 +36,8 @@ type worker struct {
 	plan   plan.Plan
 	script script
 	engine client.Engine
-	second client.Engine // for double clicks; nil = the plan has none
+	second client.Engine                      // for double clicks; nil = the plan has none
+	won    func(id string, product, at int64) // is told of each ticket; nil = nobody follows them
 }
 
 // beside begins something on the second connection; await returns when it is over.
@@ -103,6 +104,9 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 	}
 	if said.Outcome == judge.OK {
 		s.code = client.CodeOK
+	}
+	if w.won != nil && said.TicketID != "" && kind == client.Accepted {
+		w.won(said.TicketID, ask.Product, returned)
 	}
 	if w.script.note != nil {
 		w.script.note(kind, s.code, answer.Reply)

@@ -34,9 +34,9 @@ func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	}
 }
 
-// drainPatience is for how long tickets wait whose number does not fall: a consumer takes over those of another one after
+// DrainPatience is for how long tickets wait whose number does not fall: a consumer takes over those of another one after
 // fifteen seconds, and a COMMIT may take ten.
-const drainPatience = 27 * time.Second
+const DrainPatience = 27 * time.Second
 
 // drained waits until no ticket of a product is in flight; false = their number falls no more.
 func (s *Shop) drained(ctx context.Context, product int64) bool {
@@ -50,7 +50,7 @@ func (s *Shop) drained(ctx context.Context, product int64) bool {
 		case last < 0 || now.InFlight < last:
 			last, since = now.InFlight, time.Now()
 		}
-		if time.Since(since) > drainPatience || !rest(ctx, settleEvery) {
+		if time.Since(since) > DrainPatience || !rest(ctx, settleEvery) {
 			return false
 		}
 	}

@@ -100,6 +100,16 @@ func (s *Shop) SetStock(ctx context.Context, product int64, to api.SetStock) err
 	return err
 }
 
+// Ticket returns what has become of a ticket, after at most wait while it is queued. One that is not there, or no more,
+// has the state "".
+func (s *Shop) Ticket(ctx context.Context, id string, wait time.Duration) (t api.Ticket, err error) {
+	err = s.get(ctx, fmt.Sprintf("/tickets/%s?wait_ms=%d", url.PathEscape(id), wait.Milliseconds()), &t)
+	if p, refused := errors.AsType[*ProblemError](err); refused && p.Problem.Code == api.UnknownTicket {
+		return api.Ticket{TicketID: id}, nil
+	}
+	return t, err
+}
+
 // adjustTries is how often an adjustment is sent whose outcome is not known.
 const adjustTries = 3
 

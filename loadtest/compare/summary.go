@@ -57,6 +57,7 @@ type Summary struct {
 	Others  map[string]int               `json:"other_answers,omitempty"`
 	Served  map[string]int               `json:"served"`
 	Holds   *loadtest.ReservationFigures `json:"holds,omitempty"` // as in [loadtest.Result]
+	Tickets *loadtest.TicketFigures      `json:"tickets,omitempty"`
 
 	// Speeds of accepted requests: medians over the repetitions; latencies over those that sold something, 0 if none did.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`
@@ -116,7 +117,7 @@ func SummarizeRuns(runs []loadtest.Result) Summary {
 		Tries: worst.Tries,
 		Sent:  worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
 		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy,
-		Accepted: worst.Latency[client.Accepted].Count, Holds: worst.Holds,
+		Accepted: worst.Latency[client.Accepted].Count, Holds: worst.Holds, Tickets: worst.Tickets,
 	}
 	if _, unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)

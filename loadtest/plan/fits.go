@@ -10,7 +10,7 @@ import (
 // Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
 // any other; of a plan with segments, one that knows them.
 func (p Plan) Suits(m api.Mode) bool {
-	return p.Reserving.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0)) &&
+	return p.Reserving.On() == m.Reserves && (p.Follow == 0 || m.Tickets) && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0)) &&
 		(p.Segments == 0 || m.Segments > 0)
 }
 
@@ -47,6 +47,9 @@ func Fits(m api.Mode, p Plan) error {
 		return Fault(text.Of("mode %s does not reserve: leave out --plan reserve"), m.Name)
 	case !p.Reserving.On() && m.Reserves:
 		return Fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
+	}
+	if p.Follow > 0 && !m.Tickets {
+		return Fault(text.Of("mode %s sells without tickets: leave out --follow and --plan tickets"), m.Name)
 	}
 	switch limit := p.Reserving.PerBuyer > 0; {
 	case limit && !m.PerBuyer && !m.Reserves:

@@ -67,6 +67,9 @@ type Plan struct {
 	// Adapts makes a plan that deducts fit every mode, see [Plan.For].
 	Adapts bool `json:"adapts,omitempty"`
 
+	// Follow is over how many connections the plan asks what becomes of each ticket, until it has ended; 0 = it does not.
+	Follow int `json:"follow,omitempty"`
+
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected.
 	MustEnd *int64 `json:"must_end,omitempty"`
 }

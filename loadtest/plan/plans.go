@@ -70,6 +70,12 @@ var All = []NamedPlan{
 			SellOut: defaultSellOut, Reserving: Reserving{DoubleClicks: 0.2, PerBuyer: 1}}},
 	},
 	{
+		Name:  "tickets",
+		Title: text.Of("40 clients share 3000 requests for a stock of 2000, and each ticket is followed to its end"),
+		Plans: []Plan{{VUs: 40, Requests: 3000, Stock: 2000, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond,
+			SellOut: defaultSellOut, Follow: 32}},
+	},
+	{
 		Name:  "segments",
 		Title: text.Of("stock 500 in 5 segments, then 1000 in 10"),
 		Plans: []Plan{

@@ -96,6 +96,7 @@ func (p Plan) orderFaults() []error {
 	check(p.Stock >= 0, text.Of("--stock must not be negative"))
 	check(p.Segments >= 0, text.Of("--segments must not be negative"))
 	check(p.Quantity >= 0, text.Of("--quantity must be positive"))
+	check(p.Follow >= 0 && p.Follow <= maxWorkers, text.Of("--follow must be 0 to %d, not %d"), maxWorkers, p.Follow)
 	check(p.Adjust >= 0 && p.Adjust <= 1, text.Of("--adjust must be 0 to 100%%, not %v%%"), 100*p.Adjust)
 	check(p.Store == "" || slices.Contains(api.Stores, p.Store), text.Of("--store must be redis, sql or etcd, not %q"),
 		p.Store)

@@ -143,19 +143,20 @@ func TestWriteHistory(t *testing.T) {
 }
 
 func TestSparkline(t *testing.T) {
+	accepted := func(w loadtest.Window) int64 { return w.Accepted }
 	long := make([]loadtest.Window, 3*sparklineWidth)
 	for i := range long {
 		long[i].Accepted, long[i].For = 5, time.Second
 	}
-	if got, peak := sparkline(long); len([]rune(got)) != sparklineWidth || peak != 5 {
+	if got, peak := sparkline(long, accepted); len([]rune(got)) != sparklineWidth || peak != 5 {
 		t.Errorf("sparkline of %d windows = %d signs, peak %d, want %d and 5", len(long), len([]rune(got)), peak,
 			sparklineWidth)
 	}
 	if got, _ := sparkline([]loadtest.Window{{Accepted: 1, For: time.Second}, {For: time.Second},
-		{Accepted: 80, For: time.Second}}); got != "▁·█" {
+		{Accepted: 80, For: time.Second}}, accepted); got != "▁·█" {
 		t.Errorf("sparkline = %q, want %q", got, "▁·█")
 	}
-	if got, _ := sparkline([]loadtest.Window{{For: time.Second}, {For: time.Second}}); got != "··" {
+	if got, _ := sparkline([]loadtest.Window{{For: time.Second}, {For: time.Second}}, accepted); got != "··" {
 		t.Errorf("sparkline of nothing = %q, want %q", got, "··")
 	}
 }

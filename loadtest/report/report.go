@@ -140,7 +140,7 @@ func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	}
 	line(text.Of("accepted: %s/s to the last acceptance, after %s").With(rate(r.AcceptedPerSecond),
 		round(r.ToLastAccepted)).In(lang))
-	for _, said := range holdLines(r.Holds, lang) {
+	for _, said := range append(holdLines(r.Holds, lang), ticketLines(r.Tickets, lang)...) {
 		line(said)
 	}
 	line(text.Of("codes: %s").With(counts(r.Codes, lang)).In(lang))
@@ -150,8 +150,13 @@ func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	if said := processorsText(r, lang); said != "" {
 		line(said)
 	}
-	if spark, peak := sparkline(r.Series); spark != "" {
+	accepted := func(w loadtest.Window) int64 { return w.Accepted }
+	if spark, peak := sparkline(r.Series, accepted); spark != "" {
 		line(text.Of("accepted per second, over the run: %s (peak %d)").With(spark, peak).In(lang))
+	}
+	completed := func(w loadtest.Window) int64 { return w.Completed }
+	if spark, peak := sparkline(r.Series, completed); r.Tickets != nil && spark != "" {
+		line(text.Of("tickets that ended per second: %s (peak %d)").With(spark, peak).In(lang))
 	}
 	for _, why := range r.Noisy {
 		line(text.Of("noisy: %s").With(why).In(lang))
@@ -187,18 +192,18 @@ func servedText(served map[string]int, lang string) string {
 const sparklineWidth = 60
 
 // sparkline draws the acceptances per second in each window, and returns the greatest rate.
-func sparkline(series []loadtest.Window) (spark string, peak int64) {
+func sparkline(series []loadtest.Window, of func(loadtest.Window) int64) (spark string, peak int64) {
 	if len(series) < 2 {
 		return "", 0
 	}
 	per := (len(series) + sparklineWidth - 1) / sparklineWidth
 	var values []float64
 	for chunk := range slices.Chunk(series, per) {
-		accepted, span := int64(0), time.Duration(0)
+		n, span := int64(0), time.Duration(0)
 		for _, w := range chunk {
-			accepted, span = accepted+w.Accepted, span+w.For
+			n, span = n+of(w), span+w.For
 		}
-		values = append(values, float64(accepted)/max(span.Seconds(), 1e-9))
+		values = append(values, float64(n)/max(span.Seconds(), 1e-9))
 	}
 	return layout.Spark(values), int64(math.Round(slices.Max(values)))
 }

@@ -101,7 +101,7 @@ func soldGrid(c compare.Comparison, lang string) grid {
 				gridCell{text: fmt.Sprintf("%d (%d)", s.Sold, s.Orders)},
 				badCount(s.Oversold), badCount(s.LostUpdates), badCount(s.Leaked))
 		}
-		notes := append(holdLines(s.Holds, lang), judgeNotes(s, lang)...)
+		notes := append(append(holdLines(s.Holds, lang), ticketLines(s.Tickets, lang)...), judgeNotes(s, lang)...)
 		if s.Extra > 0 {
 			notes = append([]string{extraText(s.Extra, lang)}, notes...)
 		}
