@@ -188,9 +188,6 @@ func LeftOut(m api.Mode) string {
 	if slices.Contains(m.Needs, stack.Kafka) {
 		return "a Kafka broker tells its clients its own address, so that they go past the proxies"
 	}
-	if m.Tickets {
-		return "its consumers work beside the requests, whenever they like"
-	}
 	return ""
 }
 

@@ -34,11 +34,11 @@ func serversOf(f *target.Foreign) (all []string) {
 	return all
 }
 
-// equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks,
+// equipment returns what the lanes of a fault and mode must have. If the lab cannot set the TTL of a foreign service's locks,
 // all its faults share lanes, except those that need a pair of Redis servers.
-func (l *lab) equipment(f fault.Fault) gear.Equipment {
+func (l *lab) equipment(f fault.Fault, m api.Mode) gear.Equipment {
 	e := f.Lane
-	e.Sweep = e.Sweep && l.o.Serve == nil
+	e.Sweep, e.Consume = e.Sweep && l.o.Serve == nil, m.Tickets
 	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && e.Pair == "" {
 		e.Expiry = true
 	}

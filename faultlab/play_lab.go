@@ -63,7 +63,7 @@ func lanesFor(e gear.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
-	case e.Pair != "", e.SQL != "", e.Own != "", e.Sweep:
+	case e.Pair != "", e.SQL != "", e.Own != "", e.Sweep, e.Consume:
 		return min(pairs, o.Lanes)
 	default:
 		return min(fewLanes, o.Lanes)
@@ -84,9 +84,11 @@ func open(ctx context.Context, o Options) (*lab, error) {
 		lanes += g.size
 	}
 	for _, f := range fault.All() {
-		if selectedFault(o, f) && l.group(f, api.Mode{}) == nil {
-			e := l.equipment(f)
-			add(&group{equipment: e, size: lanesFor(e, o)})
+		for _, m := range []api.Mode{{}, {Tickets: true}} { // which modes there are, the first lane says
+			if selectedFault(o, f) && l.group(f, m) == nil && (!m.Tickets || o.Serve == nil && !f.Lane.Sweep) {
+				e := l.equipment(f, m)
+				add(&group{equipment: e, size: lanesFor(e, o)})
+			}
 		}
 	}
 	for _, g := range slices.Clone(l.groups) {
@@ -141,7 +143,7 @@ func (l *lab) leaveOutClocks(ctx context.Context) {
 
 // group returns the group on whose lanes a fault of a mode is played; nil = none yet.
 func (l *lab) group(f fault.Fault, m api.Mode) *group {
-	e := l.equipment(f)
+	e := l.equipment(f, m)
 	for _, g := range l.groups {
 		if g.equipment == e && g.patient == (slow(m) && e.Expiry) {
 			return g

@@ -24,7 +24,7 @@ type Actor struct {
 	service  *Service
 	patience time.Duration // see LaneOptions.Patience
 	settings []string      // environment variables beside those of the service
-	sweeps   bool          // it ends overdue reservations
+	turns    gear.Work     // what it does by itself; nil = nothing
 	told     *wire.Hold    // the story says that a sweep is held there
 	run      *stack.Running
 	stopped  bool
@@ -34,8 +34,8 @@ type Actor struct {
 // start starts the process and waits until it is ready.
 func (a *Actor) start(ctx context.Context) error {
 	a.starts++
-	if a.sweeps {
-		a.Sweep()
+	if a.turns != nil {
+		a.Turn(a.turns)
 	}
 	launch := Launch{Actor: a.Name, Lane: a.place.Number, TTL: a.place.TTL, URLs: a.URLs(), Token: a.place.Stack.Token,
 		Patience: a.patience}

@@ -16,11 +16,16 @@ import (
 
 // Judge waits until all is quiet, reads the ledger once and judges.
 func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
+	if s.Lane.consumes() {
+		if err := s.Tickets.drain(ctx); err != nil {
+			return judge.Report{}, err
+		}
+	}
 	if err := errors.Join(s.Lane.Quiesce(ctx), s.Lane.unread()); err != nil {
 		return judge.Report{}, err
 	}
 	s.judged = time.Now()
-	if s.ask.About.Kind != "" {
+	if s.ask.About.Kind != "" && !s.Lane.consumes() {
 		return s.Reservations.judge(ctx)
 	}
 	history := s.History()

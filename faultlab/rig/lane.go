@@ -25,7 +25,8 @@ type Lane struct {
 	*gear.Set
 
 	settings []string
-	sweeps   bool // see gear.Equipment.Sweep
+	turns    gear.Work // what A and C do by themselves, see gear.Equipment.Sweep; nil = nothing
+	refuses  bool      // its database refuses an order, see Tickets.Win
 	client   *http.Client
 	patience time.Duration // see LaneOptions.Patience
 	initial  int64         // the stock that the product was last reset to
@@ -51,7 +52,7 @@ func NewLane(ctx context.Context, servers *gear.Servers, o LaneOptions) (*Lane, 
 		return nil, err
 	}
 	l := &Lane{
-		Set: set, Service: o.Service, patience: cmp.Or(o.Patience, Patience), sweeps: o.Equipment.Sweep,
+		Set: set, Service: o.Service, patience: cmp.Or(o.Patience, Patience), turns: workOf(o.Equipment),
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
@@ -84,9 +85,22 @@ func (l *Lane) wire() error {
 			return err
 		}
 		*a = &Actor{Name: name, Wires: wires, place: l.Place, service: &l.Service, patience: l.patience, settings: l.settings}
-		if l.sweeps && name != "B" {
-			(*a).sweeps, (*a).settings = true, append(slices.Clone(l.settings), "SHOP_SWEEP="+sweepEvery.String())
+		if l.turns != nil && name != "B" {
+			(*a).turns = l.turns
+			(*a).settings = append(slices.Clone(l.settings), map[bool]string{true: "SHOP_SWEEP=" + sweepEvery.String(),
+				false: "SHOP_TICKET_CONSUME=true"}[l.Sweeps()])
 		}
+	}
+	return nil
+}
+
+// workOf is what A and C do by themselves.
+func workOf(e gear.Equipment) gear.Work {
+	switch {
+	case e.Sweep:
+		return gear.Sweeping
+	case e.Consume:
+		return gear.Consuming
 	}
 	return nil
 }
@@ -111,7 +125,10 @@ func (l *Lane) startAll(ctx context.Context) error {
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 
 // Sweeps says that A and C end overdue reservations.
-func (l *Lane) Sweeps() bool { return l.sweeps }
+func (l *Lane) Sweeps() bool { return l.turns[gear.Database] != nil }
+
+// consumes says that A and C write the orders of tickets, see [Tickets].
+func (l *Lane) consumes() bool { return l.turns != nil && !l.Sweeps() }
 
 // Close ends the replicas, the proxies and the lane's own servers.
 func (l *Lane) Close() {

@@ -155,7 +155,7 @@ func (r *Reservations) Sweep(ctx context.Context, a *Actor, at *Position) (hold 
 	if err != nil {
 		return nil, err
 	}
-	a.Sweep()
+	a.Turn(a.turns)
 	return hold, r.FollowSweep(ctx, a, at, hold)
 }
 
@@ -179,7 +179,7 @@ func (r *Reservations) SweepAll(ctx context.Context) error {
 func (r *Reservations) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
 	held := func() bool { return at != nil && reached(hold) }
 	err := gear.Until(ctx, "a sweep", func() bool {
-		return held() || a.Rests() || a.waitsForRow(a.Swept())
+		return held() || a.Rests() || a.waitsForRow(a.Began())
 	})
 	if held() && a.told != hold {
 		a.told = hold
@@ -200,7 +200,7 @@ func (r *Reservations) trace(ctx context.Context) (steps []Position, took time.D
 	}
 	took = time.Since(began)
 	elsewhere := func(c wire.Call) bool { return c.Server != string(r.scene.ask.Store) }
-	steps = positions(slices.DeleteFunc(a.Calls(a.Swept()), elsewhere))
+	steps = positions(slices.DeleteFunc(a.Calls(a.Began()), elsewhere))
 	for n := len(steps); n > 0; n-- {
 		if p := steps[n-1].Pattern; strings.HasPrefix(p, "UPDATE ") || strings.HasPrefix(p, "EVAL") {
 			return steps[:n], took, nil

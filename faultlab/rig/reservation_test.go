@@ -15,7 +15,8 @@ func TestTwoSweepers(t *testing.T) {
 		name   string
 		want   int
 	}{{true, "A", 2}, {true, "B", 1}, {true, "C", 2}, {false, "C", 1}} {
-		l := &Lane{Set: &gear.Set{Place: &gear.Place{}}, sweeps: c.sweeps, settings: []string{"X=1"}}
+		l := &Lane{Set: &gear.Set{Place: &gear.Place{}}, settings: []string{"X=1"},
+			turns: workOf(gear.Equipment{Sweep: c.sweeps})}
 		testkit.Must(t, l.wire())
 		for _, a := range l.actors() {
 			if a.Name == c.name && len(a.settings) != c.want {

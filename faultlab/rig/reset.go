@@ -22,7 +22,7 @@ func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
 func (l *Lane) scene(ask Ask) *Scene {
 	ask.Product = l.Product()
 	s := &Scene{Lane: l, ask: ask, diary: diary{began: time.Now()}, since: wire.LastID()}
-	s.Reservations.scene = s
+	s.Reservations.scene, s.Tickets.scene = s, s
 	return s
 }
 
@@ -43,9 +43,14 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 		}
 		l.Warm = kind
 	}
+	if l.consumes() {
+		if err := l.restConsumers(ctx); err != nil {
+			return err
+		}
+	}
 	last := wire.LastID()
 	for _, a := range l.actors() {
-		if a.sweeps {
+		if a.turns != nil && l.Sweeps() {
 			if err := a.Rest(ctx); err != nil {
 				return err
 			}

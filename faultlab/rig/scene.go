@@ -38,6 +38,8 @@ type Scene struct {
 
 	// Reservations are the scene's requests about reservations.
 	Reservations Reservations
+	// Tickets are those that the scene's requests have won.
+	Tickets Tickets
 
 	ops, adjusts []*Pending // guarded by mu
 }

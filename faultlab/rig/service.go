@@ -100,7 +100,8 @@ type Ask struct {
 // Kind is what a request about a reservation asks for.
 type Kind = judge.ReservationKind
 
-// The kinds that the lab asks for. SweepDue is no request: A, which sweeps, is held in a sweep.
+// The kinds that the lab asks for. SweepDue and TurnDue are no requests: A is held in a sweep, or in a turn with the
+// tickets that it has won.
 const (
 	Reserve  = judge.Reserve
 	Confirm  = judge.Confirm
@@ -109,6 +110,7 @@ const (
 	Return   = judge.Return
 	Adjust   = judge.Adjust
 	SweepDue = Kind("sweep")
+	TurnDue  = Kind("turn")
 )
 
 // About says what the victim does. The zero value is a deduction.
@@ -122,6 +124,9 @@ type About struct {
 	Line    bool  // and only the line of the lane's product is cancelled
 	Limited bool  // a buyer may have one unit, and there is one more
 	Extends int   // how often a reservation may be extended; 0 = once
+	// LastTry says that the first of two tickets is tried alone for the last time, and Refused that the database refuses
+	// its order.
+	LastTry, Refused bool
 }
 
 // Units is how many are reserved.

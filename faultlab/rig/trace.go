@@ -60,7 +60,7 @@ func (l *Lane) Trace(ctx context.Context, ask Ask) (Path, error) {
 			break
 		}
 	}
-	if ask.About.Kind != "" { // nobody asks when its work is done
+	if ask.About.Kind != "" || l.consumes() { // nobody asks when its work is done, or it is won by the last step
 		p.Finished = len(p.Steps)
 		return p, nil
 	}
@@ -148,8 +148,11 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	if err != nil {
 		return nil, 0, err
 	}
-	if ask.About.Kind == SweepDue {
+	switch ask.About.Kind {
+	case SweepDue:
 		return s.Reservations.trace(ctx)
+	case TurnDue:
+		return s.Tickets.trace(ctx)
 	}
 	if l.Service.Waits {
 		if err := l.idle(ctx, max(settling, l.Service.learnt.longest())); err != nil {

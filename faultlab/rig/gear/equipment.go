@@ -30,8 +30,9 @@ type Equipment struct {
 	Clock bool
 	// Nginx puts an nginx in front of A and B: [Resends] or [SendsOnce]; see [Edge]. "" = none.
 	Nginx string
-	// Sweep has A and C end overdue reservations; B does not. They sweep when the lab says so, see [Wires.Sweep].
-	Sweep bool
+	// Sweep has A and C end overdue reservations, and Consume has them write the orders of tickets; B does not. They do it
+	// when the lab says so, see [Wires.Turn]. A lane has one of the two at most.
+	Sweep, Consume bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
@@ -66,6 +67,9 @@ func (e Equipment) String() string {
 	}
 	if e.Sweep {
 		b.WriteString(", two that sweep")
+	}
+	if e.Consume {
+		b.WriteString(", two that write the orders of tickets")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

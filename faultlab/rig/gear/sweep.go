@@ -9,34 +9,48 @@ import (
 	"lastitem/stack/wire"
 )
 
-// begins says of each store whether a call is the one with which a sweep of it begins.
-var begins = map[string]func(wire.Call) bool{
-	Database: func(c wire.Call) bool {
-		return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
-	},
-	stack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
+// Work is what a replica does by itself, in turns: for each store, whether a call is the one with which a turn begins.
+type Work map[string]func(wire.Call) bool
+
+// Sweeping ends overdue reservations, and Consuming writes the orders of tickets: a turn of it begins with a read.
+var (
+	Sweeping = Work{
+		Database: func(c wire.Call) bool {
+			return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
+		},
+		stack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
+	}
+	Consuming = Work{stack.Redis: func(c wire.Call) bool {
+		return strings.Contains(c.Pattern, "Hands a consumer the next tickets of a product")
+	}}
+)
+
+// watches says whether a consumer asks with a call whether there is anything to read. That is no part of a turn.
+func watches(c wire.Call) bool {
+	return c.Server == stack.Redis && (c.Pattern == "SCAN" || strings.HasPrefix(c.Pattern, "XLEN ") ||
+		strings.Contains(c.Pattern, ":ticketing"))
 }
 
-// Sweep lets the replica's sweeps go on, if they are parked, and parks the next ones, one of each store: they are held
-// before they look for overdue reservations. So a replica that sweeps does so only when the lab says so.
-func (w *Wires) Sweep() {
+// Turn lets the replica's turns of a work go on, if they are parked, and parks the next ones, one of each store: they
+// are held before their first call. So a replica works by itself only when the lab says so.
+func (w *Wires) Turn(work Work) {
 	before := w.parked
-	w.parked = nil
-	for server, first := range begins {
+	w.parked, w.work = nil, work
+	for server, first := range work {
 		if p := w.proxies[server]; p != nil {
 			w.parked = append(w.parked, p.Add(wire.Rule{Match: first, Every: true}))
 		}
 	}
-	w.swept = wire.LastID()
-	for _, sweep := range before {
-		sweep.Pass()
+	w.began = wire.LastID()
+	for _, turn := range before {
+		turn.Pass()
 	}
 }
 
-// Swept is the number of a call: those with a higher one came after the last sweep had been let go.
-func (w *Wires) Swept() int64 { return w.swept }
+// Began is the number of a call: those with a higher one came after the last turn had been let go.
+func (w *Wires) Began() int64 { return w.began }
 
-// Rests says whether the replica's sweeps are over.
+// Rests says whether the replica's turns are over, and the next ones parked.
 func (w *Wires) Rests() bool {
 	return !slices.ContainsFunc(w.parked, func(next *wire.Hold) bool {
 		select {
@@ -48,19 +62,24 @@ func (w *Wires) Rests() bool {
 	})
 }
 
-// Rest returns when the replica's sweep is over.
+// Rest returns when the replica's turn is over.
 func (w *Wires) Rest(ctx context.Context) error {
-	return Until(ctx, "a sweep of "+w.replica, w.Rests)
+	return Until(ctx, "a turn of "+w.replica, w.Rests)
 }
 
-// Unanswered returns the calls that a server has not answered or not received yet, without a parked sweep.
+// Unanswered returns the calls that a server has not answered or not received yet, without parked turns.
 func (w *Wires) Unanswered() []wire.Call {
 	var all []wire.Call
 	for _, p := range w.proxies {
 		all = append(all, p.Unanswered()...)
 	}
-	return slices.DeleteFunc(all, func(c wire.Call) bool {
-		first := begins[c.Server]
-		return c.Sent.IsZero() && first != nil && first(c)
-	})
+	return slices.DeleteFunc(all, w.besides)
 }
+
+// besides says that a call belongs to nothing that goes on: it begins a parked turn, or watches for one.
+func (w *Wires) besides(c wire.Call) bool {
+	first := w.work[c.Server]
+	return c.Sent.IsZero() && first != nil && first(c) || w.consumes() && watches(c)
+}
+
+func (w *Wires) consumes() bool { return w.work != nil && w.work[Database] == nil }

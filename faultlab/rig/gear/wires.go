@@ -19,8 +19,9 @@ type Wires struct {
 	links   []link
 	proxies map[string]*wire.Proxy // by server
 	holds   []*wire.Hold           // until Release
-	parked  []*wire.Hold           // of the next sweeps, see Sweep
-	swept   int64                  // see Swept
+	work    Work                   // what the replica does by itself; nil = nothing
+	parked  []*wire.Hold           // its next turns, see Turn
+	began   int64                  // see Began
 	turned  bool                   // some proxy leads to another server than its own
 	parted  bool                   // cut off from some server, see Part
 }
@@ -97,11 +98,14 @@ func (w *Wires) Servers(services ...string) (names []string) {
 }
 
 // Calls returns the calls that passed the proxies after the call with the given number, in the order in which they were
-// sent.
+// sent, without those of a replica that watches for a turn of its own.
 func (w *Wires) Calls(since int64) []wire.Call {
 	var all []wire.Call
 	for _, p := range w.proxies {
 		all = append(all, p.Since(since)...)
+	}
+	if w.consumes() {
+		all = slices.DeleteFunc(all, w.besides)
 	}
 	slices.SortFunc(all, func(x, y wire.Call) int { return cmp.Compare(x.ID, y.ID) })
 	return all
