@@ -141,7 +141,8 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 		{"threshold", &f.thresholds, nil, text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, " +
 			"max of accepted; accepted/s, " +
 			"requests/s; " +
-			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted")},
+			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted; of tickets age_p50, age_p99, lost, " +
+			"completed/s")},
 		{"details", &f.details, nil, text.Of("text: print the full report of every run; if there is only one, " +
 			"it is always printed")},
 		{"history", &f.history, nil, text.Of("write every request as its client saw it to a file, as JSON lines")},

@@ -69,7 +69,7 @@ type Reconciliation struct {
 	ProductID  int64 `json:"product_id"`
 	Drift      int64 `json:"drift"`     // see TicketBook.Drift
 	Leaked     int64 `json:"leaked"`    // drift + forgotten
-	Forgotten  int64 `json:"forgotten"` // sold by the book, and not known to Redis: a fail-over, or another mode
+	Forgotten  int64 `json:"forgotten"` // sold by the book, and not known to Redis: a failover, or another mode
 	Front      int64 `json:"front"`
 	InFlight   int64 `json:"in_flight"`
 	Book       int64 `json:"book"`

@@ -70,6 +70,9 @@ func (s *story) note(format string, args ...any) { s.says("=>", fmt.Sprintf(form
 func (s *story) is(who, what, got, want string) {
 	s.Helper()
 	s.says(who, what, got)
+	if s.prefix != "" {
+		got = strings.ReplaceAll(got, s.prefix, "")
+	}
 	if got != want {
 		s.Fatalf("%s  %s = %s, want %s: this exhibit no longer shows its flaw", who, what, got, want)
 	}

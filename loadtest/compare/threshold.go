@@ -67,6 +67,13 @@ var metrics = map[string]metric{
 	"failed":   counted(func(r loadtest.Result) int { return int(r.Latency[client.Failed].Count) }),
 	"accepted": counted(func(r loadtest.Result) int { return int(r.Latency[client.Accepted].Count) }),
 
+	"age_p50": ticketed(true, func(t loadtest.TicketFigures) float64 { return float64(t.Age.P50) }),
+	"age_p99": ticketed(true, func(t loadtest.TicketFigures) float64 { return float64(t.Age.P99) }),
+	"lost": ticketed(false, func(t loadtest.TicketFigures) float64 {
+		return float64(t.Won - t.Ends["sold"] - t.Ends["same"])
+	}),
+	"completed/s": ticketed(false, func(t loadtest.TicketFigures) float64 { return t.CompletedPerSecond }),
+
 	"accepted/s": {of: func(r loadtest.Result) (float64, string) { return r.AcceptedPerSecond, "" }},
 	"requests/s": {of: func(r loadtest.Result) (float64, string) { return r.RequestsPerSecond, "" }},
 }
@@ -94,6 +101,16 @@ func judged(of func(Summary) int64) metric {
 			}
 		}
 		return float64(of(SummarizeRuns([]loadtest.Result{r}))), ""
+	}}
+}
+
+// ticketed returns a metric of tickets that were followed.
+func ticketed(latency bool, of func(loadtest.TicketFigures) float64) metric {
+	return metric{latency: latency, of: func(r loadtest.Result) (float64, string) {
+		if r.Tickets == nil {
+			return 0, "no ticket was followed"
+		}
+		return of(*r.Tickets), ""
 	}}
 }
 
