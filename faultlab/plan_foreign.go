@@ -155,7 +155,7 @@ func foreignMode(f *target.Foreign) api.Mode {
 	for _, x := range fault.Ladder {
 		switch {
 		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
-		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep:
+		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume:
 		default:
 			claims[x.Name] = Unclaimed
 		}
@@ -219,6 +219,8 @@ func whyNoGo(s *target.Foreign, f fault.Fault) text.Text {
 	switch {
 	case f.Lane.Sweep:
 		return text.Of("the lab does not know the service's reservations")
+	case f.Lane.Consume:
+		return text.Of("the lab does not know the service's queues")
 	case f.Lane.Pair != "" && !s.UsesRedis():
 		return text.Of("the service uses no Redis")
 	}
@@ -239,7 +241,9 @@ func CheckFaults(f *target.Foreign, selected []api.Hazard) error {
 			return text.Of("--fault failover needs a service that uses Redis").Errorf()
 		default:
 			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays "+
-				"%s").Errorf(name, faultList(fault.Ladder[:len(fault.Ladder)-1])) // without expiry
+				"%s").Errorf(name, faultList(slices.DeleteFunc(slices.Clone(fault.Ladder), func(x fault.Fault) bool {
+				return x.Lane.Sweep || x.Lane.Consume
+			})))
 		}
 	}
 	return nil

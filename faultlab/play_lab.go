@@ -85,7 +85,8 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	}
 	for _, f := range fault.All() {
 		for _, m := range []api.Mode{{}, {Tickets: true}} { // which modes there are, the first lane says
-			if selectedFault(o, f) && l.group(f, m) == nil && (!m.Tickets || o.Serve == nil && !f.Lane.Sweep) {
+			ours := o.Serve == nil && !f.Lane.Sweep
+			if selectedFault(o, f) && l.group(f, m) == nil && (m.Tickets && ours || !m.Tickets && !f.Lane.Consume) {
 				e := l.equipment(f, m)
 				add(&group{equipment: e, size: lanesFor(e, o)})
 			}

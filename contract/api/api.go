@@ -29,21 +29,22 @@ const (
 var Stores = []Store{Redis, SQL, Etcd}
 
 // Hazard names a rung or column of the claims table: "threads", "replicas", "slow", "late", "pause", "crash",
-// "failover", "retry", "late-write", "expiry".
+// "failover", "retry", "redelivery", "late-write", "expiry".
 type Hazard string
 
 // The hazards, in the order of the ladder.
 const (
-	Threads   Hazard = "threads"
-	Replicas  Hazard = "replicas"
-	Slow      Hazard = "slow"
-	Late      Hazard = "late"
-	Pause     Hazard = "pause"
-	Crash     Hazard = "crash"
-	Failover  Hazard = "failover"
-	Retry     Hazard = "retry"
-	LateWrite Hazard = "late-write"
-	Expiry    Hazard = "expiry"
+	Threads    Hazard = "threads"
+	Replicas   Hazard = "replicas"
+	Slow       Hazard = "slow"
+	Late       Hazard = "late"
+	Pause      Hazard = "pause"
+	Crash      Hazard = "crash"
+	Failover   Hazard = "failover"
+	Retry      Hazard = "retry"
+	Redelivery Hazard = "redelivery"
+	LateWrite  Hazard = "late-write"
+	Expiry     Hazard = "expiry"
 )
 
 // Outcomes is what a mode does under a hazard: "." exact, "" broken at an earlier rung, "–" cannot happen, else

@@ -71,6 +71,14 @@ var Hazards = []Meaning{
 		text.Of("The buyer's phone loses its connection, the app sends the order again, and two units are gone."),
 	},
 	{
+		string(Redelivery), text.Of("redelivery"), text.Of("a queue delivers what it has delivered before"),
+		text.Of("A consumer is killed or slow at any step of its turn, and another one is given what it was given; or an " +
+			"order that the database refuses is given up while its last try is still under way. Only modes that write " +
+			"orders from a queue have consumers."),
+		text.Of("The consumer dies between COMMIT and acknowledgement: the queue delivers the order again, and the buyer " +
+			"has two."),
+	},
+	{
 		string(LateWrite), text.Of("late-write"), text.Of("a write, or its `COMMIT`, arrives after its sender gave up or " +
 			"died"),
 		text.Of("The write of the stock, or its `COMMIT`, is still on its way when its sender gives up or dies, and " +

@@ -54,7 +54,7 @@ type Fault struct {
 }
 
 // Ladder lists the faults about which every mode makes a claim, in the order of the claims.
-var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite, Expiry}
+var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, Redelivery, LateWrite, Expiry}
 
 // Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
@@ -146,11 +146,12 @@ func (f Fault) About(variant string) rig.About {
 	return f.Asks(variant)
 }
 
-// Stock is what a variant begins with. Reservations and adjustments are about the last unit.
+// Stock is what a variant begins with. Reservations and adjustments are about the last unit; beside the tickets of a
+// turn there is one more.
 func (f Fault) Stock(variant string) int64 {
 	about := f.About(variant)
 	switch {
-	case about.Limited:
+	case about.Limited, about.Kind == rig.TurnDue:
 		return about.Units() + 1
 	case variant == lastItem || about.Kind != "" || adjusting[variant] != 0:
 		return about.Units()

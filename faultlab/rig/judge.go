@@ -41,6 +41,11 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
+	for i, op := range history {
+		if s.Tickets.refused[op.OrderID] && !Stands(ledger, op.OrderID) {
+			history[i].Outcome, history[i].OrderID = judge.Declined, ""
+		}
+	}
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
 		told(history, ledger)

@@ -67,6 +67,9 @@ func (r *Reservations) Again(a *Actor, p *Pending) *Pending { return r.scene.beg
 func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 	ask := r.scene.ask
 	ask.Kind, ask.Quantity, ask.Key = judge.Adjust, units, r.scene.NewKey()
+	if r.scene.Lane.consumes() {
+		ask.Store = "" // both sides
+	}
 	return r.scene.begin(a.URL, a, ask)
 }
 
@@ -175,11 +178,13 @@ func (r *Reservations) SweepAll(ctx context.Context) error {
 	}
 }
 
-// FollowSweep returns when the sweep of an actor is held, is over, or waits for a row that somebody else has locked.
+// FollowSweep returns when the sweep of an actor, or its turn with tickets, is held, is over, or waits for a row that
+// somebody else has locked.
 func (r *Reservations) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
 	held := func() bool { return at != nil && reached(hold) }
-	err := gear.Until(ctx, "a sweep", func() bool {
-		return held() || a.Rests() || a.waitsForRow(a.Began())
+	nothing := a.foundNothing()
+	err := gear.Until(ctx, "a turn", func() bool {
+		return held() || a.Rests() || a.waitsForRow(a.Began()) || nothing() && !r.scene.Lane.Sweeps()
 	})
 	if held() && a.told != hold {
 		a.told = hold

@@ -122,13 +122,33 @@ func (t *Tickets) trace(ctx context.Context) (steps []Position, took time.Durati
 		return nil, 0, err
 	}
 	took = time.Since(began)
-	calls := a.Calls(since)
-	first := slices.IndexFunc(calls, func(c wire.Call) bool { first := a.turns[c.Server]; return first != nil && first(c) })
-	if first < 0 || !strings.HasPrefix(calls[len(calls)-1].Pattern, "EVAL") {
+	read := false
+	calls := slices.DeleteFunc(a.Calls(since), func(c wire.Call) bool {
+		first := a.turns[c.Server]
+		begins := !read && first != nil && first(c) // it came, and was parked, while A won
+		read = read || begins
+		return c.ID <= a.Began() && !begins
+	})
+	if !read || !strings.HasPrefix(calls[len(calls)-1].Pattern, "EVAL") {
 		return nil, 0, fmt.Errorf("faultlab: a turn of %s ended no ticket", t.scene.ask.Mode)
 	}
-	return positions(calls[first:]), took, nil
+	return positions(calls), took, nil
 }
+
+// foundNothing says that a consumer has found nothing to read: it does not read again before it has seen that there is
+// something.
+func (a *Actor) foundNothing() func() bool {
+	since := time.Now()
+	return func() bool {
+		if len(a.Unanswered()) > 0 || len(a.Calls(a.Began())) > 0 {
+			since = time.Now()
+		}
+		return time.Since(since) > nothingAfter
+	}
+}
+
+// nothingAfter is how long a consumer that has read something may take before its next command.
+const nothingAfter = 4 * settling
 
 // drain has C write all orders before the scene is judged.
 func (t *Tickets) drain(ctx context.Context) error {

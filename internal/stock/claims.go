@@ -104,13 +104,21 @@ var Hazards = func() (words []string) {
 }()
 
 // Row returns what a mode claims with a store, in the order of [Hazards]. A mode that holds nothing has nothing that
-// expires, so it says nothing about expiry.
+// expires, and one without a queue nothing that is delivered again, so they say nothing about that.
 func (m Mode) Row(s Store) []string {
 	c := m.Claims[s]
 	if !m.Reserves && c.Expiry == "" {
 		c.Expiry = "–"
 	}
-	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.LateWrite, c.Expiry}
+	if !m.Tickets && c.Redelivery == "" {
+		c.Redelivery = "–"
+	}
+	return c.row()
+}
+
+func (c Claims) row() []string {
+	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.Redelivery, c.LateWrite,
+		c.Expiry}
 }
 
 var (
@@ -180,7 +188,7 @@ func (m Mode) claimFault(s Store) string {
 		return "claims nothing for replicas"
 	case !m.Reserves && c.Expiry != "":
 		return "holds nothing and claims something for expiry"
-	case broken && strings.Join(row[2:len(row)-1], "")+c.Expiry != "":
+	case broken && strings.Join(c.row()[2:], "") != "":
 		return "is broken by concurrency alone and claims more"
 	case c.Threads != "." && c.Replicas != "":
 		return "is broken by threads and claims something for replicas"

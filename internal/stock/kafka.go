@@ -22,7 +22,10 @@ var kafka = Mode{
 	Needs:  []Backend{NeedSQL, NeedKafka},
 	Queued: true,
 	Stores: []Store{SQL},
-	Claims: firstAnswer,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			Redelivery: ".", LateWrite: "."},
+	},
 	New:    func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
 }
 

@@ -33,7 +33,7 @@ var redisStream = Mode{
 	Adjusts:  true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
-			LateWrite: "."},
+			Redelivery: ".", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return redisStreamDeductor{d}, nil },
 }
