@@ -248,13 +248,13 @@ func TestTicketsInFlight(t *testing.T) {
 		if end, err := l.Replicas[1].Ticket(l.t.Context(), ids[0], 0); err != nil || end.State != ledger.TicketQueued {
 			l.t.Errorf("Ticket() = %+v, %v, want queued", end, err)
 		}
-		testkit.Must(l.t, l.Replicas[0].Backends.SQL.Reset(l.t.Context(), l.product, 9, ledger.Rules{}))
+		testkit.Must(l.t, l.Replicas[0].Backends.SQL.Reset(l.t.Context(), l.product, 50, ledger.Rules{}))
 		l.consume()
 		testkit.Until(l.t, "a consumer has read them", func() bool { return l.pending(l.Replicas[2]) == 20 })
 		testkit.Must(l.t, l.Replicas[2].Shop.Close(l.t.Context()))
 		now, err := l.Replicas[0].Product(l.t.Context(), l.product)
 		testkit.Must(l.t, err)
-		testkit.Is(l.t, now.Stock[stock.SQL], 9, "the stock in SQL of the new run")
+		testkit.Is(l.t, now.Stock[stock.SQL], 50, "the stock in SQL of the new run")
 		l.SetStock(l.t, l.product, 9, 0)
 		if _, err := l.Replicas[1].Ticket(l.t.Context(), ids[0], 0); err == nil {
 			l.t.Error("a ticket of the run before is still known")

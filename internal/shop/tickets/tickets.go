@@ -352,11 +352,11 @@ func (l *Line) Find(ctx context.Context, id string, wait time.Duration) (ledger.
 func (l *Line) look(ctx context.Context, product int64, order string) (ledger.TicketEnd, error) {
 	queued := ledger.TicketEnd{ID: order, ProductID: product, State: ledger.TicketQueued}
 	units, err := l.o.Tickets.Queued(ctx, product, order)
-	if err == nil && units[0] > 0 {
-		return queued, nil
-	}
 	if err != nil {
 		return queued, err
+	}
+	if queued.Quantity = units[0]; units[0] > 0 {
+		return queued, nil
 	}
 	ends, err := l.o.Book.Ends(ctx, order)
 	if err != nil {
