@@ -110,7 +110,8 @@ func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) er
 }
 
 // While a server is stopped, no request takes longer than its wait plus Work. Once the health check has noticed,
-// requests fail before they begin, but for those whose orders are written later. When the server goes on, they are served again.
+// requests fail before they begin, but for those whose orders are written later. When the server goes on, they are
+// served again.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := testenv.Own(t, "redis", "mysql")

@@ -145,7 +145,8 @@ func (l aLine) wantFront(left, passed int64) {
 	all, err := l.Replicas[0].Ledger(l.t.Context(), l.product)
 	testkit.Must(l.t, err)
 	if f := all.Facts[stock.Redis]; f.Stock != left || f.Passed != passed || f.InFlight != 0 {
-		l.t.Errorf("Redis has %d left and %d passed, %d in flight; want %d and %d", f.Stock, f.Passed, f.InFlight, left, passed)
+		l.t.Errorf("Redis has %d left and %d passed, %d in flight; want %d and %d", f.Stock, f.Passed, f.InFlight, left,
+			passed)
 	}
 }
 
@@ -251,7 +252,7 @@ func TestTicketsInFlight(t *testing.T) {
 		testkit.Must(l.t, l.Replicas[0].Backends.SQL.Reset(l.t.Context(), l.product, 50, ledger.Rules{}))
 		l.consume()
 		testkit.Until(l.t, "a consumer has read them", func() bool { return l.pending(l.Replicas[2]) == 20 })
-		testkit.Must(l.t, l.Replicas[2].Shop.Close(l.t.Context()))
+		testkit.Must(l.t, l.Replicas[2].Close(l.t.Context()))
 		now, err := l.Replicas[0].Product(l.t.Context(), l.product)
 		testkit.Must(l.t, err)
 		testkit.Is(l.t, now.Stock[stock.SQL], 50, "the stock in SQL of the new run")
@@ -316,7 +317,7 @@ func TestClosingReplicaEndsItsTickets(t *testing.T) {
 		closing := l.Replicas[2]
 		testkit.Until(l.t, "the consumer has read the tickets", func() bool { return l.pending(closing) == 2 })
 		closed := make(chan error, 1)
-		go func() { closed <- closing.Shop.Close(l.t.Context()) }()
+		go func() { closed <- closing.Close(l.t.Context()) }()
 		late := l.win("", "")
 		testkit.Must(l.t, lock.Rollback().Error)
 		testkit.Is(l.t, <-closed, nil, "Close()")

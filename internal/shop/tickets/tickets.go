@@ -385,8 +385,10 @@ func (l *Line) measure() {
 			return pick(age, n)
 		}
 	}
-	l.o.Gauge("shop_tickets_in_flight", "Tickets whose orders are still to be written in SQL; absent if that cannot be read.",
-		nil, read(func(_ time.Duration, n int64) float64 { return float64(n) }))
-	l.o.Gauge("shop_ticket_oldest_seconds", "For how long the oldest ticket in flight has waited for its order; absent if "+
-		"that cannot be read.", nil, read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
+	l.o.Gauge("shop_tickets_in_flight",
+		"Tickets whose orders are still to be written in SQL; absent if that cannot be read.", nil,
+		read(func(_ time.Duration, n int64) float64 { return float64(n) }))
+	l.o.Gauge("shop_ticket_oldest_seconds",
+		"For how long the oldest ticket in flight has waited for its order; absent if that cannot be read.", nil,
+		read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
 }
