@@ -60,7 +60,7 @@ func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 	if w.kinds[code] == "" {
 		w.kinds[code], w.first[code] = kind, target.Shown(r)
 	}
-	if kind == client.Refused && len(w.refused) <= mostShapes && w.refused[shapes[0]] == "" {
+	if kind == client.Refused && code != string(api.LockBusy) && len(w.refused) <= mostShapes && w.refused[shapes[0]] == "" {
 		w.refused[shapes[0]] = target.Shown(r)
 	}
 	if kind != client.Accepted {
@@ -178,6 +178,9 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	case r.Final == r.Initial && sold > 0:
 		why = text.Of("the stock stayed %d while %d were sold and %d refused: does a cache show it, or is it another's?").
 			With(r.Final, sold, refused)
+	case len(rows) == 1 && sold > 1 && r.Final == r.Initial-rows[0].Quantity:
+		why = text.Of("%d answers mean sold, and there is one order: does the service take equal requests for one? " +
+			"{{key}} in --request tells them apart").With(sold)
 	case refused == 0 && r.Final < w.units && (r.Sold > r.Initial || rows != nil && sold > len(rows)):
 		why = text.Of("no request was refused although the stock ran out: does the service answer everything with the same " +
 			"status? --ok-body and --refused-body tell such answers apart")
