@@ -163,8 +163,8 @@ func (f Foreign) judge(in judge.Input, before int64, b bookkeeping, w *witness) 
 	busy := target.InProgress(in.History)
 	r := f.judgeBooks(in, before, b, w)
 	if short := f.shortOf(b.ledger); short != "" && r.Verdict == judge.Exact {
-		r.Missing = append(r.Missing, text.Of("a part of the stock fell below zero (%s), and the sum did not: if it is a place "+
-			"where goods lie, more was sold there than there was").With(short).In(f.Lang))
+		r.Missing = append(r.Missing, text.Of("a part of the stock fell below zero (%s), and the sum did not: if it is a "+
+			"place where goods lie, more was sold there than there was").With(short).In(f.Lang))
 		r = undecided(r)
 	}
 	if busy > 0 {

@@ -97,7 +97,7 @@ var rightHabits = []habit{
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
-	{"in progress", judge.Exact, "--declined-body tell an answer that means in progress", "",
+	{"in progress", judge.Exact, "or --refused-body, tell them apart", "",
 		func(_ *target.Foreign, p *plan.Plan) { p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1 }},
 }
 

@@ -321,5 +321,6 @@ func InProgress(ops []judge.Op) (n int) {
 }
 
 // SayBusyKeys says of so many answers what settles them.
-var SayBusyKeys = text.Of("%d [answer|answers] looked like sold out while another request with the same key was " +
-	"unanswered, and [counts|count] as busy: --declined and --declined-body tell an answer that means in progress")
+var SayBusyKeys = text.Of("%d [answer|answers] had the status of sold out, but came while another request with the " +
+	"same key was unanswered, or said something else than at a stock of zero, and [counts|count] as busy: --declined " +
+	"and --declined-body, or --refused-body, tell them apart")

@@ -35,7 +35,7 @@ var (
 // that was tried, or it was cancelled.
 func (t tried) fits(o row) error {
 	for _, name := range productNames {
-		if want, is := t.order[name], o[name]; want != "" && is != "" && is != want {
+		if want, is := t.order[name], o[name]; want != "" && is != "" && is != want && !strings.HasPrefix(is, "{") {
 			return unfit(text.Of("--orders-...: the row %s is of another product, by its %s, which was %s: give the orders "+
 				"of {{product}} only"), o, name, want)
 		}
@@ -45,20 +45,20 @@ func (t tried) fits(o row) error {
 			"returned ones"), o)
 	}
 	for _, name := range stateNames {
-		if ended.MatchString(o[name]) {
+		if o[name] != t.order[name] && ended.MatchString(o[name]) {
 			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
 		}
 	}
 	for _, name := range endedNames {
-		if v := strings.ToLower(o[name]); v != "" && v != "false" && v != "0" && v != "null" {
+		if v := strings.ToLower(o[name]); o[name] != t.order[name] && v != "" && v != "false" && v != "0" && v != "null" {
 			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
 		}
 	}
 	return nil
 }
 
-// short is a part of a stock that has fallen below zero since the trial; "" = none. Rows that come and go are movements,
-// not parts.
+// short is a part of a stock that has fallen below zero since the trial; "" = none. Rows that come and go are
+// movements, not parts.
 func (t tried) short(parts map[string]int64) string {
 	if len(parts) < 2 || len(parts) != len(t.parts) {
 		return ""
