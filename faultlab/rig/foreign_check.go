@@ -43,7 +43,7 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 			l.Service.learnt.suspect(time.Since(began))
 		}
 	}
-	if f.Refused.Body == "" {
+	if f.Refused.Body == "" && l.Service.learnt.rest() == 0 { // it refuses in its answer
 		empty(ctx, l, f)
 	}
 	return l.set(ctx, Ask{Stock: Stock})
@@ -56,8 +56,8 @@ func empty(ctx context.Context, l *Lane, f *target.Foreign) {
 	if err != nil || l.set(ctx, Ask{Stock: 0}) != nil {
 		return
 	}
-	ask := target.Ask{Product: l.Product(), Quantity: 1, Key: fmt.Sprintf("lab-%d-zero-%d", l.Number, time.Now().UnixNano())}
-	r, err := call(ask).Send(ctx, l.client, l.A.URL)
+	key := fmt.Sprintf("lab-%d-zero-%d", l.Number, time.Now().UnixNano())
+	r, err := call(target.Ask{Product: l.Product(), Quantity: 1, Key: key}).Send(ctx, l.client, l.A.URL)
 	if err == nil && f.Read(r).Outcome == judge.Refused {
 		l.Service.learnt.emptied(r)
 	}
