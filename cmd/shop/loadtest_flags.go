@@ -80,8 +80,9 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"quantity", &p.Quantity, nil, text.Of("units per request (default 1)")},
 		{"adjust", &f.adjust, nil, text.Of("share of the requests before which the stock is adjusted, as in 5%: two " +
 			"requests' worth is added, or taken")},
-		{"follow", &p.Follow, nil, text.Of("over how many connections to ask what becomes of each ticket, until it has ended; " +
-			"0 does not ask")},
+		{"follow", &p.Follow, nil,
+			text.Of("over how many connections to ask what becomes of each ticket, until it has ended; " +
+				"0 does not ask")},
 		{"wait", &p.Wait, 3 * time.Second, text.Of("how long a request may wait for a lock; 0 fails at once")},
 		{"timeout", &p.Timeout, nil, text.Of("per request; a request that it cuts off is unknown, not failed " +
 			"(default --wait plus 7s)")},

@@ -10,7 +10,8 @@ import (
 // Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
 // any other; of a plan with segments, one that knows them.
 func (p Plan) Suits(m api.Mode) bool {
-	return p.Reserving.On() == m.Reserves && (p.Follow == 0 || m.Tickets) && (m.Reserves || m.BreaksLimit() == (p.Reserving.PerBuyer > 0)) &&
+	return p.Reserving.On() == m.Reserves && (p.Follow == 0 || m.Tickets) && (m.Reserves ||
+		m.BreaksLimit() == (p.Reserving.PerBuyer > 0)) &&
 		(p.Segments == 0 || m.Segments > 0)
 }
 

@@ -54,9 +54,10 @@ func ticketLines(t *loadtest.TicketFigures, lang string) []string {
 	lines := []string{text.Of("tickets: %d won, %d sold, %d the order of their key, %d refused, %d failed, %d unknown to "+
 		"the service, %d still queued").With(t.Won, t.Ends["sold"], t.Ends["same"], t.Ends["refused"], t.Ends["failed"],
 		t.Ends[""], t.Ends[api.TicketQueued]).In(lang)}
-	return append(lines, text.Of("completed: %s/s; from the 202 to the answer that told the end: p50 %s, p99 %s ms; at most "+
-		"%d in flight; the last ended %s after the last answer").With(rate(t.CompletedPerSecond), millis(t.Age.P50),
-		millis(t.Age.P99), t.InFlight, t.Drained.Round(time.Millisecond)).In(lang))
+	return append(lines,
+		text.Of("completed: %s/s; from the 202 to the answer that told the end: p50 %s, p99 %s ms; at most "+
+			"%d in flight; the last ended %s after the last answer").With(rate(t.CompletedPerSecond), millis(t.Age.P50),
+			millis(t.Age.P99), t.InFlight, t.Drained.Round(time.Millisecond)).In(lang))
 }
 
 // holdingText says what the buyers of a plan do.
