@@ -74,7 +74,7 @@ var mutants = []mutant{
 	},
 }
 
-func allMutants() []mutant { return slices.Concat(mutants, reservationMutants) }
+func allMutants() []mutant { return slices.Concat(mutants, reservationMutants, ticketMutants) }
 
 // TestMutantsApply: each mutant can still be put into the sources. 'make lab-mutants' has the lab find them.
 func TestMutantsApply(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // Judge waits until all is quiet, reads the ledger once and judges.
 func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
-	if s.Lane.consumes() {
+	if consumes(s.Lane) {
 		if err := s.Tickets.drain(ctx); err != nil {
 			return judge.Report{}, err
 		}
@@ -25,7 +25,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		return judge.Report{}, err
 	}
 	s.judged = time.Now()
-	if s.ask.About.Kind != "" && !s.Lane.consumes() {
+	if s.ask.About.Kind != "" && !consumes(s.Lane) {
 		return s.Reservations.judge(ctx)
 	}
 	history := s.History()

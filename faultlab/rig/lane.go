@@ -128,7 +128,7 @@ func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 func (l *Lane) Sweeps() bool { return l.turns[gear.Database] != nil }
 
 // consumes says that A and C write the orders of tickets, see [Tickets].
-func (l *Lane) consumes() bool { return l.turns != nil && !l.Sweeps() }
+func consumes(l *Lane) bool { return l.turns != nil && !l.Sweeps() }
 
 // Close ends the replicas, the proxies and the lane's own servers.
 func (l *Lane) Close() {

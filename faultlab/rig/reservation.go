@@ -67,7 +67,7 @@ func (r *Reservations) Again(a *Actor, p *Pending) *Pending { return r.scene.beg
 func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 	ask := r.scene.ask
 	ask.Kind, ask.Quantity, ask.Key = judge.Adjust, units, r.scene.NewKey()
-	if r.scene.Lane.consumes() {
+	if consumes(r.scene.Lane) {
 		ask.Store = "" // both sides
 	}
 	return r.scene.begin(a.URL, a, ask)

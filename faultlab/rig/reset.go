@@ -43,8 +43,8 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 		}
 		l.Warm = kind
 	}
-	if l.consumes() {
-		if err := l.restConsumers(ctx); err != nil {
+	if consumes(l) {
+		if err := restConsumers(ctx, l); err != nil {
 			return err
 		}
 	}

@@ -135,21 +135,6 @@ func (t *Tickets) trace(ctx context.Context) (steps []Position, took time.Durati
 	return positions(calls), took, nil
 }
 
-// foundNothing says that a consumer has found nothing to read: it does not read again before it has seen that there is
-// something.
-func (a *Actor) foundNothing() func() bool {
-	since := time.Now()
-	return func() bool {
-		if len(a.Unanswered()) > 0 || len(a.Calls(a.Began())) > 0 {
-			since = time.Now()
-		}
-		return time.Since(since) > nothingAfter
-	}
-}
-
-// nothingAfter is how long a consumer that has read something may take before its next command.
-const nothingAfter = 4 * settling
-
 // drain has C write all orders before the scene is judged.
 func (t *Tickets) drain(ctx context.Context) error {
 	left, err := t.TakeOver(ctx)
@@ -161,7 +146,7 @@ func (t *Tickets) drain(ctx context.Context) error {
 
 // restConsumers has the consumers read until there is nothing, so that no read is parked when a schedule begins: one
 // that is parked for very long would be given up by its client.
-func (l *Lane) restConsumers(ctx context.Context) error {
+func restConsumers(ctx context.Context, l *Lane) error {
 	for quiet, end := time.Now(), time.Now().Add(undrainedFor); time.Since(quiet) < settling && time.Now().Before(end); {
 		for _, a := range l.actors() {
 			busy := len(a.Unanswered()) > 0

@@ -60,7 +60,7 @@ func (l *Lane) Trace(ctx context.Context, ask Ask) (Path, error) {
 			break
 		}
 	}
-	if ask.About.Kind != "" || l.consumes() { // nobody asks when its work is done, or it is won by the last step
+	if ask.About.Kind != "" || consumes(l) { // nobody asks when its work is done, or it is won by the last step
 		p.Finished = len(p.Steps)
 		return p, nil
 	}

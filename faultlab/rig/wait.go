@@ -225,3 +225,18 @@ func (l *Lane) orders(ctx context.Context) int {
 	}
 	return len(ledger.Orders)
 }
+
+// foundNothing says that a consumer has found nothing to read: it does not read again before it has seen that there is
+// something.
+func (a *Actor) foundNothing() func() bool {
+	since := time.Now()
+	return func() bool {
+		if len(a.Unanswered()) > 0 || len(a.Calls(a.Began())) > 0 {
+			since = time.Now()
+		}
+		return time.Since(since) > nothingAfter
+	}
+}
+
+// nothingAfter is how long a consumer that has read something may take before its next command.
+const nothingAfter = 4 * settling

@@ -71,10 +71,10 @@ func Report(w io.Writer, r *faultlab.Result, lang string) error {
 }
 
 // column is the width of a fault's column.
-func column(name api.Hazard) int { return max(9, len(name)) + 1 }
+func column(name api.Hazard) int { return max(8, len(name)) + 1 }
 
 // tableWidth is the widest that a table of outcomes may be, in columns: the hazards of the ladder fit.
-const tableWidth = 136
+const tableWidth = 130
 
 // writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their
 // own.

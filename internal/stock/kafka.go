@@ -26,7 +26,7 @@ var kafka = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
 			Redelivery: ".", LateWrite: "."},
 	},
-	New:    func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
+	New: func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
 }
 
 type kafkaDeductor struct{ deps Deps }

@@ -9,9 +9,6 @@ import (
 	"lastitem/stack/wire"
 )
 
-// Work is what a replica does by itself, in turns: for each store, whether a call is the one with which a turn begins.
-type Work map[string]func(wire.Call) bool
-
 // Sweeping ends overdue reservations, and Consuming writes the orders of tickets: a turn of it begins with a read.
 var (
 	Sweeping = Work{
@@ -24,12 +21,6 @@ var (
 		return strings.Contains(c.Pattern, "Hands a consumer the next tickets of a product")
 	}}
 )
-
-// watches says whether a consumer asks with a call whether there is anything to read. That is no part of a turn.
-func watches(c wire.Call) bool {
-	return c.Server == stack.Redis && (c.Pattern == "SCAN" || strings.HasPrefix(c.Pattern, "XLEN ") ||
-		strings.Contains(c.Pattern, ":ticketing"))
-}
 
 // Turn lets the replica's turns of a work go on, if they are parked, and parks the next ones, one of each store: they
 // are held before their first call. So a replica works by itself only when the lab says so.
@@ -75,11 +66,3 @@ func (w *Wires) Unanswered() []wire.Call {
 	}
 	return slices.DeleteFunc(all, w.besides)
 }
-
-// besides says that a call belongs to nothing that goes on: it begins a parked turn, or watches for one.
-func (w *Wires) besides(c wire.Call) bool {
-	first := w.work[c.Server]
-	return c.Sent.IsZero() && first != nil && first(c) || w.consumes() && watches(c)
-}
-
-func (w *Wires) consumes() bool { return w.work != nil && w.work[Database] == nil }

@@ -33,7 +33,9 @@ func (s *Set) ofTickets(ctx context.Context, script string) (int, error) {
 	return strconv.Atoi(said)
 }
 
-func (s *Set) ofProduct(family string) string { return fmt.Sprintf("%s%s:{%d}", s.space(), family, s.Product()) }
+func (s *Set) ofProduct(family string) string {
+	return fmt.Sprintf("%s%s:{%d}", s.space(), family, s.Product())
+}
 
 // InFlight counts the tickets of the lane's product that wait for their orders.
 func (s *Set) InFlight(ctx context.Context) (int, error) { return s.ofTickets(ctx, inFlight) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"lastitem/stack"
 	"lastitem/stack/wire"
 	"lastitem/stack/wire/codec"
 )
@@ -198,3 +199,20 @@ func (w *Wires) Discard(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Work is what a replica does by itself, in turns: for each store, whether a call is the one with which a turn begins.
+type Work map[string]func(wire.Call) bool
+
+// watches says whether a consumer asks with a call whether there is anything to read. That is no part of a turn.
+func watches(c wire.Call) bool {
+	return c.Server == stack.Redis && (c.Pattern == "SCAN" || strings.HasPrefix(c.Pattern, "XLEN ") ||
+		strings.Contains(c.Pattern, ":ticketing"))
+}
+
+// besides says that a call belongs to nothing that goes on: it begins a parked turn, or watches for one.
+func (w *Wires) besides(c wire.Call) bool {
+	first := w.work[c.Server]
+	return c.Sent.IsZero() && first != nil && first(c) || w.consumes() && watches(c)
+}
+
+func (w *Wires) consumes() bool { return w.work != nil && w.work[Database] == nil }
