@@ -10,11 +10,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 	"lastitem/internal/store/redisdb"
 	"lastitem/internal/store/sqldb"
 )
@@ -29,18 +29,65 @@ import (
 // drift. A repair adds it to the front, and never sets it: so it is right whenever it comes. A generation lets it come
 // once.
 
+// ReconcilerOptions configure a [Reconciler].
+type ReconcilerOptions struct {
+	Tickets *redisdb.Tickets
+	SQL     *sqldb.Store
+	// Every is the mean time between two looks at each product, 0 = never, and Repair says that they repair. Apart is the
+	// time between the two looks of a repair: no COMMIT may take longer.
+	Every, Apart time.Duration
+	Repair       bool
+	// Down, Log and Gauge are as in [Options].
+	Down  func() error
+	Log   *slog.Logger
+	Gauge func(name, help string, labels map[string]string, read func() float64)
+}
+
+// Reconciler compares Redis with SQL.
+type Reconciler struct {
+	o       ReconcilerOptions
+	looking chan struct{}         // has room for one look
+	drift   atomic.Pointer[int64] // the largest of the last round of looks; nil = there was none
+	ctx     context.Context
+	stop    context.CancelFunc
+	done    chan struct{}
+}
+
+// OpenReconciler begins to look every so often, if it is to.
+func OpenReconciler(o ReconcilerOptions) *Reconciler {
+	r := &Reconciler{o: o, looking: make(chan struct{}, 1), done: make(chan struct{})}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	if o.Gauge != nil {
+		o.Gauge("shop_stock_drift_units", "The largest difference between Redis and SQL of a product sold by tickets, in the "+
+			"last round of SHOP_RECONCILE; absent if there was none.", nil, func() float64 {
+			if most := r.drift.Load(); most != nil {
+				return float64(*most)
+			}
+			return math.NaN()
+		})
+	}
+	go r.reconcile()
+	return r
+}
+
+// Close ends the looks.
+func (r *Reconciler) Close() {
+	r.stop()
+	<-r.done
+}
+
 const (
-	lookWait  = 2 * time.Second // for the row
+	lookWait  = 2 * time.Second // for the row, and for other looks
 	pageLimit = 1000            // tickets
 )
 
 // errLooked rolls a transaction back that was only to read.
 var errLooked = errors.New("tickets: nothing was to be written")
 
-// Look reads both sides of a product at one moment. stock.ErrContended: another look is under way in this process, or the
-// row is locked. A *stock.ReconcileError: nothing can be said.
-func (l *Line) Look(ctx context.Context, product int64) (ledger.TicketLook, error) {
-	found, err := l.lookAt(ctx, product, nil)
+// Look reads both sides of a product at one moment. stock.ErrContended: another look is under way in this process. An
+// error of the store that says so: the row is locked. A *stock.ReconcileError: nothing can be said.
+func (r *Reconciler) Look(ctx context.Context, product int64) (ledger.TicketLook, error) {
+	found, err := r.lookAt(ctx, product, nil)
 	return found.TicketLook, err
 }
 
@@ -54,29 +101,26 @@ type sides struct {
 }
 
 // lookAt makes a look, and then calls write, if there is one, in the transaction that has the row.
-func (l *Line) lookAt(ctx context.Context, product int64, write func(*sqldb.Tx, sides) error) (s sides, err error) {
+func (r *Reconciler) lookAt(ctx context.Context, product int64, write func(*sqldb.Tx, sides) error) (s sides, err error) {
 	select {
-	case l.looking <- struct{}{}: // one at a time, since it stops the commits
-		defer func() { <-l.looking }()
-	default:
-		return s, fmt.Errorf("%w: another look is under way in this replica", stock.ErrContended)
+	case r.looking <- struct{}{}: // one at a time, since it stops the commits
+		defer func() { <-r.looking }()
+	case <-time.After(lookWait):
+		return s, fmt.Errorf("%w: other looks are under way in this replica", stock.ErrContended)
 	}
-	alone, err := l.o.SQL.OneWriter(ctx)
+	alone, err := r.o.SQL.OneWriter(ctx)
 	if err == nil && !alone {
 		err = refuse(product, "several SQL servers write: the lock of a row excludes nobody on the others")
 	}
 	if err != nil {
 		return s, err
 	}
-	err = l.o.SQL.GroupTx(ctx, func(tx *sqldb.Tx) error {
-		if s, err = l.bothSides(tx, product); err == nil && write != nil {
+	err = r.o.SQL.GroupTx(ctx, func(tx *sqldb.Tx) error {
+		if s, err = r.bothSides(tx, product); err == nil && write != nil {
 			return write(tx, s)
 		}
 		return cmp.Or(err, errLooked)
 	})
-	if errors.Is(err, store.ErrRowBusy) || errors.Is(err, store.ErrConflict) {
-		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
-	}
 	if errors.Is(err, errLooked) {
 		err = nil
 	}
@@ -84,12 +128,12 @@ func (l *Line) lookAt(ctx context.Context, product int64, write func(*sqldb.Tx, 
 }
 
 // bothSides reads SQL, whose row it locks, and then Redis.
-func (l *Line) bothSides(tx *sqldb.Tx, product int64) (s sides, err error) {
+func (r *Reconciler) bothSides(tx *sqldb.Tx, product int64) (s sides, err error) {
 	book, err := tx.FactsLocked(product, lookWait)
 	if err != nil {
 		return s, err
 	}
-	front, err := l.o.Tickets.Look(product)
+	front, err := r.o.Tickets.Look(product)
 	s.TicketLook, s.Run, s.Initial, s.Book = front.TicketLook, book.Run, book.Initial, book.Stock
 	s.uneven = front.Initial != book.Initial
 	switch {
@@ -120,51 +164,51 @@ func refuse(product int64, why string) error {
 }
 
 // Reconcile looks at a product, and with repair adds what is missing in Redis' count to it, or takes what is too much.
-// A repair follows from two looks, [Options.Apart]: a batch that a consumer has in hand may be on neither side, and its
-// drift passes. A *stock.ReconcileError, or stock.ErrContended: nothing was changed.
-func (l *Line) Reconcile(ctx context.Context, product int64, repair bool) (r ledger.Reconciled, err error) {
-	first, err := l.lookAt(ctx, product, nil)
-	r.TicketLook = first.TicketLook
+// A repair follows from two looks, [ReconcilerOptions.Apart]: a batch that a consumer has in hand may be on neither
+// side, and its drift passes. A *stock.ReconcileError, or stock.ErrContended: nothing was changed.
+func (r *Reconciler) Reconcile(ctx context.Context, product int64, repair bool) (did ledger.Reconciled, err error) {
+	first, err := r.lookAt(ctx, product, nil)
+	did.TicketLook = first.TicketLook
 	if err = cmp.Or(err, first.refused); err != nil || !repair || first.Drift() == 0 {
-		return r, err
+		return did, err
 	}
-	if err := l.repairable(ctx, product, first); err != nil {
-		return r, err
+	if err := r.repairable(ctx, product, first); err != nil {
+		return did, err
 	}
 	select {
-	case <-time.After(l.o.Apart):
+	case <-time.After(r.o.Apart):
 	case <-ctx.Done():
-		return r, fmt.Errorf("%w: %w", stock.ErrUnavailable, context.Cause(ctx))
+		return did, fmt.Errorf("%w: %w", stock.ErrUnavailable, context.Cause(ctx))
 	}
 	if err := stock.Begin(ctx); err != nil {
-		return r, err
+		return did, err
 	}
 	var c ledger.Correction
-	second, err := l.lookAt(ctx, product, func(tx *sqldb.Tx, second sides) (err error) {
+	second, err := r.lookAt(ctx, product, func(tx *sqldb.Tx, second sides) (err error) {
 		if c, err = decide(product, first, second); err == nil && c.Leaked != c.Forgotten {
 			return tx.Journal(time.Now().UnixMicro(), c)
 		}
 		return cmp.Or(err, errLooked)
 	})
-	r.TicketLook = second.TicketLook
+	did.TicketLook = second.TicketLook
 	switch {
 	case errors.Is(err, stock.ErrUnknown): // only whether the journal has it
-		return r, fmt.Errorf("%w: the journal did not answer: %s", stock.ErrUnavailable, err.Error())
+		return did, fmt.Errorf("%w: the journal did not answer: %s", stock.ErrUnavailable, err.Error())
 	case err != nil, c.Leaked == c.Forgotten:
-		return r, err
+		return did, err
 	}
-	return l.correct(ctx, r, c)
+	return r.correct(ctx, did, c)
 }
 
 // repairable refuses a repair that would hide something else. The books are read from a snapshot, without the lock.
-func (l *Line) repairable(ctx context.Context, product int64, s sides) error {
+func (r *Reconciler) repairable(ctx context.Context, product int64, s sides) error {
 	if s.uneven {
 		return refuse(product, "the initial stocks differ: an adjustment has reached one store only; repeat it with its key")
 	}
 	if d := s.Drift(); d > s.Initial || d < -s.Initial {
 		return refuse(product, fmt.Sprintf("a drift of %d units is more than there were at first", d))
 	}
-	f, _, err := l.o.SQL.Snapshot(ctx, product, ledger.Want{})
+	f, _, err := r.o.SQL.Snapshot(ctx, product, ledger.Want{})
 	if off := f.Stock + f.Held + f.Totals.Units - f.Restocked - f.Initial; err == nil && off != 0 {
 		err = refuse(product, fmt.Sprintf("stock and orders in SQL differ by %d units themselves", off))
 	}
@@ -188,66 +232,71 @@ func decide(product int64, first, second sides) (c ledger.Correction, err error)
 }
 
 // correct makes a correction that the journal has.
-func (l *Line) correct(ctx context.Context, r ledger.Reconciled, c ledger.Correction) (ledger.Reconciled, error) {
-	done, err := l.o.Tickets.Correct(context.WithoutCancel(ctx), c)
+func (r *Reconciler) correct(ctx context.Context, did ledger.Reconciled, c ledger.Correction) (ledger.Reconciled, error) {
+	done, err := r.o.Tickets.Correct(context.WithoutCancel(ctx), c)
 	if err == nil && !done {
 		err = fmt.Errorf("%w: somebody else has corrected it, or set the stock", stock.ErrContended)
 	}
 	if err != nil {
-		return r, err
+		return did, err
 	}
-	r.Repaired, r.Generation = c.Leaked-c.Forgotten, c.Generation
-	if l.o.Log != nil {
-		l.o.Log.Warn("tickets", slog.String("what", "Redis' count was corrected"), slog.Int64("product", c.Product),
-			slog.Int64("units", r.Repaired), slog.Int64("leaked", c.Leaked), slog.Int64("forgotten", c.Forgotten))
+	did.Repaired, did.Generation = c.Leaked-c.Forgotten, c.Generation
+	if r.o.Log != nil {
+		r.o.Log.Warn("tickets", slog.String("what", "Redis' count was corrected"), slog.Int64("product", c.Product),
+			slog.Int64("units", did.Repaired), slog.Int64("leaked", c.Leaked), slog.Int64("forgotten", c.Forgotten))
 	}
 	err = stock.Settle(ctx, func(ctx context.Context) error {
-		return l.o.SQL.Corrected(ctx, time.Now().UnixMicro(), c)
+		return r.o.SQL.Corrected(ctx, time.Now().UnixMicro(), c)
 	})
 	if err != nil {
-		l.warn("the journal does not say that a correction was made; the next one will", c.Product, err)
+		r.warn("the journal does not say that a correction was made; the next one will", c.Product, err)
 	}
-	return r, nil
+	return did, nil
 }
 
 // reconcile looks at all products every so often.
-func (l *Line) reconcile() {
-	for {
-		every := l.o.Reconcile
+func (r *Reconciler) reconcile() {
+	defer close(r.done)
+	for r.o.Every > 0 {
 		select {
-		case <-time.After(every/2 + rand.N(every)): // replicas that start together do not stay together
-		case <-l.ctx.Done():
+		case <-time.After(r.o.Every/2 + rand.N(r.o.Every)): // replicas that start together do not stay together
+		case <-r.ctx.Done():
 			return
 		}
-		if l.o.Down() != nil {
+		if r.o.Down() != nil {
 			continue
 		}
-		products, err := l.o.Tickets.Products(l.ctx)
-		most := int64(0)
-		for _, product := range products {
-			r, failed := l.Reconcile(l.ctx, product, l.o.Repair)
-			if _, no := errors.AsType[*stock.ReconcileError](failed); failed != nil && !no {
-				err = errors.Join(err, fmt.Errorf("product %d: %w", product, failed))
-			}
-			if d := r.Drift() - r.Repaired; failed == nil && d != 0 {
-				l.warn("Redis and SQL differ", product, fmt.Errorf("drift %d: leaked %d, forgotten %d", d, r.Leaked(), r.Forgotten()))
-				most = max(most, d, -d)
-			}
+		if most, err := r.round(); err == nil {
+			r.drift.Store(&most)
+		} else if r.ctx.Err() == nil {
+			r.warn("a reconciliation", 0, err)
 		}
-		if err != nil && l.ctx.Err() == nil {
-			l.warn("a reconciliation", 0, err)
-			continue
-		}
-		l.drift.Store(&most)
 	}
 }
 
-// measureDrift is the largest drift of the last round; NaN = there was none.
-func (l *Line) measureDrift() float64 {
-	if most := l.drift.Load(); most != nil {
-		return float64(*most)
+// round reconciles each product, and returns the largest drift that is left. A product that is refused is none.
+func (r *Reconciler) round() (most int64, err error) {
+	products, err := r.o.Tickets.Products(r.ctx)
+	for _, product := range products {
+		did, failed := r.Reconcile(r.ctx, product, r.o.Repair)
+		if errors.Is(failed, stock.ErrReconcile) {
+			continue
+		}
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("product %d: %w", product, failed))
+		} else if d := did.Drift() - did.Repaired; d != 0 {
+			r.warn("Redis and SQL differ", product, fmt.Errorf("drift %d: leaked %d, forgotten %d", d, did.Leaked(),
+				did.Forgotten()))
+			most = max(most, d, -d)
+		}
 	}
-	return math.NaN()
+	return most, err
+}
+
+func (r *Reconciler) warn(what string, product int64, err error) {
+	if r.o.Log != nil {
+		r.o.Log.Warn("reconciler", slog.String("what", what), slog.Int64("product", product), slog.Any("err", err))
+	}
 }
 
 // listed are the states in the order in which the tickets are listed. One that ends meanwhile is there twice: what is in
@@ -257,7 +306,7 @@ var listed = []ledger.TicketState{ledger.TicketQueued, ledger.TicketFailed, ledg
 
 // Page lists the tickets of a product's run, after a position, and returns the position of the next page; "" = the
 // first, and none.
-func (l *Line) Page(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string, err error) {
+func (r *Reconciler) Page(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string, err error) {
 	state, id, _ := strings.Cut(cmp.Or(after, string(ledger.TicketQueued)), "/")
 	from := slices.Index(listed, ledger.TicketState(state))
 	if from < 0 || strings.Trim(id, "0123456789abcdef-") != "" {
@@ -266,9 +315,9 @@ func (l *Line) Page(ctx context.Context, product int64, after string) (page []le
 	for _, state := range listed[from:] {
 		var more []ledger.TicketEnd
 		if atMost := pageLimit - len(page); state == ledger.TicketQueued {
-			more, err = l.o.Tickets.InFlightAfter(ctx, product, id, atMost)
+			more, err = r.o.Tickets.InFlightAfter(ctx, product, id, atMost)
 		} else {
-			more, err = l.o.SQL.EndsPage(ctx, product, state, id, atMost)
+			more, err = r.o.SQL.EndsPage(ctx, product, state, id, atMost)
 		}
 		if page = append(page, more...); err != nil {
 			return nil, "", err

@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"lastitem/contract/ledger"
@@ -23,7 +22,6 @@ import (
 // Options configure a [Line].
 type Options struct {
 	Tickets *redisdb.Tickets
-	SQL     *sqldb.Store
 	Book    Book
 	Replica string // names the consumer: no other replica may have it
 	// Consume says that this replica consumes.
@@ -32,10 +30,6 @@ type Options struct {
 	Claim time.Duration
 	// Most is how many tickets of a product may be in flight, and Waiters how many readers may wait in this replica.
 	Most, Waiters int
-	// Reconcile is the mean time between two looks at each product, 0 = never, and Repair says that they repair. Apart is
-	// the time between the two looks of a repair: no COMMIT may take longer.
-	Reconcile, Apart time.Duration
-	Repair           bool
 	// Down says why SQL or Redis cannot be used now, nil when they can.
 	Down func() error
 	Log  *slog.Logger // nil = none
@@ -98,21 +92,16 @@ type Line struct {
 	turns map[int64]bool // products that are consumed now -> another ticket was won meanwhile
 
 	waiting waiting
-	looking chan struct{}         // has room for one look
-	drift   atomic.Pointer[int64] // the largest of the last round of looks; nil = there was none
 }
 
 // Open begins to consume.
 func Open(o Options) *Line {
-	l := &Line{o: o, turns: map[int64]bool{}, looking: make(chan struct{}, 1)}
+	l := &Line{o: o, turns: map[int64]bool{}}
 	l.waiting.most = o.Waiters
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.measure()
 	if o.Consume {
 		l.tasks.Go(l.watch)
-	}
-	if o.Reconcile > 0 {
-		l.tasks.Go(l.reconcile)
 	}
 	return l
 }
@@ -400,6 +389,4 @@ func (l *Line) measure() {
 		nil, read(func(_ time.Duration, n int64) float64 { return float64(n) }))
 	l.o.Gauge("shop_ticket_oldest_seconds", "For how long the oldest ticket in flight has waited for its order; absent if "+
 		"that cannot be read.", nil, read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
-	l.o.Gauge("shop_stock_drift_units", "The largest difference between Redis and SQL of a product sold by tickets, in the "+
-		"last round of SHOP_RECONCILE; absent if there was none.", nil, l.measureDrift)
 }

@@ -130,7 +130,7 @@ SELECT id FROM received WHERE outcome = 'sold' AND id IN
 
 -- name: reconciled
 -- The last generation in the journal of corrections, and what they have taken from Redis' count for orders that Redis did not know of, below
--- zero. A row above the generation that Redis has was undone by a fail-over, and the row of that generation was made, whether its answer
+-- zero. A row above the generation that Redis has was undone by a failover, and the row of that generation was made, whether its answer
 -- came or not. ?1, ?2 = that generation, ?3 = product id, ?4 = run.
 SELECT COALESCE(MAX(generation), 0), COALESCE(SUM(CASE WHEN generation < ? AND applied_us IS NOT NULL OR generation = ?
   THEN -forgotten ELSE 0 END), 0)
