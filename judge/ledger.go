@@ -18,8 +18,8 @@ func (j *judge) count() {
 }
 
 // conserve checks that no unit appeared or vanished: initial = stock now + units held + units of the order rows,
-// without those that were put back; in Redis also those of tickets, whose orders are in SQL. A lost update oversells while the stock is 0 or more, so the sign of the stock is
-// checked last, and proves nothing on its own.
+// without those that were put back; in Redis also those of tickets, whose orders are in SQL. A lost update oversells
+// while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost
 // update, a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is

@@ -34,8 +34,8 @@ func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	}
 }
 
-// drainPatience is for how long tickets wait whose number does not fall: a consumer takes over those of another one after
-// fifteen seconds, and a COMMIT may take ten.
+// drainPatience is for how long tickets wait whose number does not fall: a consumer takes over those of another one
+// after fifteen seconds, and a COMMIT may take ten.
 const drainPatience = 27 * time.Second
 
 // drained waits until no ticket of a product is in flight; false = their number falls no more.

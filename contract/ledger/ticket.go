@@ -22,6 +22,7 @@ type TicketEnd struct {
 	ID        string // of the ticket, and of its order if it was sold
 	ProductID int64
 	Run       int64
+	Quantity  int64
 	State     TicketState
 	OrderID   string // of the order that there is; "" = none
 	Reason    string // why there is none

@@ -127,8 +127,8 @@ func (h *Handler) ticket(c *gin.Context) outcome {
 	if end.State == ledger.TicketQueued {
 		c.Writer.Header()["Retry-After"] = retrySoon
 	}
-	return h.send(c, api.Ticket{TicketID: id, State: string(end.State), ProductID: end.ProductID, OrderID: end.OrderID,
-		Reason: end.Reason})
+	return h.send(c, api.Ticket{TicketID: id, State: string(end.State), ProductID: end.ProductID,
+		Quantity: end.Quantity, OrderID: end.OrderID, Reason: end.Reason})
 }
 
 // storedCode reads the code out of a stored problem, for the metrics only. An unknown code counts as internal: texts

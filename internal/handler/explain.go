@@ -16,10 +16,10 @@ var explanations = map[api.Code]text.Text{
 	api.LimitUnsupported: text.Of("the product has a limit per buyer, a row per unit or a computed stock, and this mode " +
 		"cannot keep to that; sell one with a limit by redis-lua, idempotent, queue or a mode that " +
 		"reserves, or set the stock again without them"),
-	api.HoldUnsupported: text.Of("this mode does not hold units, or the product was sold or held in a way that excludes it, " +
-		"since one would overwrite or miss what the other changes; set its stock again, and keep to one way"),
-	api.ReturnUnsupported: text.Of("the product is segmented, or sold by a mode that writes the count it has computed: " +
-		"the units of a return would be lost there"),
+	api.HoldUnsupported: text.Of("this mode does not hold units, or the product was sold or held in a way that excludes " +
+		"it, since one would overwrite or miss what the other changes; set its stock again, and keep to one way"),
+	api.ReturnUnsupported: text.Of("the product is segmented, or sold by a mode that writes the count it has computed, " +
+		"or the order was a ticket's: the units of a return would be lost there, or be in one store only"),
 	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; " +
 		"or the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the " +
 		"stock again"),

@@ -107,7 +107,8 @@ func (h *Handler) contract() []route {
 	return []route{
 		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, text.Of("deduct stock by one mode")},
 		{http.MethodPost, "/deduct_stock", h.deduct, text.Of("deduct stock by the default mode")},
-		{http.MethodGet, "/tickets/{id}", h.ticket, text.Of("what became of a ticket; waits up to wait_ms while it is queued")},
+		{http.MethodGet, "/tickets/{id}", h.ticket,
+			text.Of("what became of a ticket; waits up to wait_ms while it is queued")},
 		{http.MethodPost, "/reserve_stock/{mode}", h.holds.reserve, text.Of("hold units for a buyer by one mode")},
 		{http.MethodGet, "/reservations/{id}", h.bare(h.holds.showReservation), text.Of("one reservation")},
 		{http.MethodPost, "/reservations/{id}/confirm", h.holds.confirm, text.Of("paid: make an order of a reservation")},

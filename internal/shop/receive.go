@@ -148,7 +148,8 @@ func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival, l
 		if !looked && a.End.State == ledger.TicketRefused && len(a.Order.Key) > 0 {
 			return errKeysTaken
 		}
-		a.End.ID, a.End.ProductID, a.End.Run, a.End.Deliveries = a.Order.ID, product, a.Run, a.Deliveries
+		a.End.ID, a.End.ProductID, a.End.Run = a.Order.ID, product, a.Run
+		a.End.Quantity, a.End.Deliveries = a.Order.Quantity, a.Deliveries
 		if a.End.State != ledger.TicketQueued {
 			ends = append(ends, a.End)
 		}
@@ -200,8 +201,8 @@ func endOf(t *stock.Ticket) ledger.TicketEnd {
 func (g receiver) GiveUp(product int64, a *tickets.Arrival) error {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
-	end := ledger.TicketEnd{ID: a.Order.ID, ProductID: product, Run: a.Run, State: ledger.TicketFailed, Reason: tickets.Unwritable,
-		Deliveries: a.Deliveries}
+	end := ledger.TicketEnd{ID: a.Order.ID, ProductID: product, Run: a.Run, Quantity: a.Order.Quantity,
+		State: ledger.TicketFailed, Reason: tickets.Unwritable, Deliveries: a.Deliveries}
 	var n int
 	err := g.sql.GroupTx(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err = tx.InsertEnds(time.Now().UnixMicro(), []ledger.TicketEnd{end})

@@ -79,7 +79,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		s.byName[m.Name] = e
 	}
 	s.closers = append(s.closers, s.sweep()...)
-	s.closers = append(s.closers, s.ticketing.close)
+	s.closers = append(s.closers, s.endTickets)
 	return s, nil
 }
 

@@ -49,8 +49,8 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 	return t
 }
 
-// close ends the consuming.
-func (t *ticketing) close(ctx context.Context) error {
+// endTickets ends the consuming.
+func (t *ticketing) endTickets(ctx context.Context) error {
 	if t.line == nil {
 		return nil
 	}

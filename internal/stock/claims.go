@@ -73,8 +73,9 @@ func (m Mode) API() api.Mode {
 		Name: m.Name, Title: m.Title,
 		Needs: words[string](m.Needs), Stores: words[api.Store](m.Stores), Holds: words[string](m.Holds),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments, Units: m.Units(),
-		Reserves: m.Reserves, Tickets: m.Tickets, PerBuyer: m.PerBuyer || m.Reserves, Adjusts: m.Adjusts, Baseline: len(m.Stores) == 0,
-		Claims: map[api.Store]map[api.Hazard]api.Outcomes{},
+		Reserves: m.Reserves, Tickets: m.Tickets, PerBuyer: m.PerBuyer || m.Reserves, Adjusts: m.Adjusts,
+		Baseline: len(m.Stores) == 0,
+		Claims:   map[api.Store]map[api.Hazard]api.Outcomes{},
 	}
 	for store := range m.Claims {
 		row := map[api.Hazard]api.Outcomes{}

@@ -14,9 +14,9 @@ import (
 	"lastitem/say/text"
 )
 
-// redisStream decides in Redis, and writes in SQL. One script takes the unit, keeps to the limit, keeps the answer under
-// the key, and puts the order into a stream; the client gets a ticket. Consumers in all replicas write the orders in
-// batches, each with the end of its ticket in one transaction, so that a ticket that is delivered twice is sold once.
+// redisStream decides in Redis, and writes in SQL. One script takes the unit, keeps to the limit, keeps the answer
+// under the key, and puts the order into a stream; the client gets a ticket. Consumers in all replicas write the orders
+// in batches, each with the end of its ticket in one transaction, so that one that is delivered twice is sold once.
 // The win is as fast as Redis, and the books are those of SQL. A failover of Redis may lose tickets that it had not
 // replicated.
 //

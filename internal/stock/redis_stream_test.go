@@ -63,6 +63,16 @@ func (l aLine) ends(id string) ledger.TicketEnd {
 	return end
 }
 
+// pending counts the tickets that a replica has read and not ended.
+func (l aLine) pending(r *stocktest.Replica) int64 {
+	p, _ := l.Replicas[0].Set.Client.XPending(l.t.Context(), fmt.Sprintf("%sstream:{%d}", l.prefix, l.product),
+		"shop").Result()
+	if p == nil { // no group yet
+		return 0
+	}
+	return p.Consumers[r.Options.Replica]
+}
+
 func (l aLine) wantEnds(want ledger.TicketState, ids ...string) {
 	l.t.Helper()
 	for _, id := range ids {
@@ -135,7 +145,8 @@ func (l aLine) wantFront(left, passed int64) {
 	all, err := l.Replicas[0].Ledger(l.t.Context(), l.product)
 	testkit.Must(l.t, err)
 	if f := all.Facts[stock.Redis]; f.Stock != left || f.Passed != passed || f.InFlight != 0 {
-		l.t.Errorf("Redis has %d left and %d passed, %d in flight; want %d and %d", f.Stock, f.Passed, f.InFlight, left, passed)
+		l.t.Errorf("Redis has %d left and %d passed, %d in flight; want %d and %d", f.Stock, f.Passed, f.InFlight, left,
+			passed)
 	}
 }
 
@@ -225,7 +236,8 @@ func TestTicketThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// While nobody consumes tickets queue up to the limit; beyond it nothing is deducted. A new setting voids them.
+// While nobody consumes tickets queue up to the limit; beyond it nothing is deducted. A new setting voids them: once it
+// is in SQL none of them is sold, and once it is in Redis they are gone.
 func TestTicketsInFlight(t *testing.T) {
 	t.Parallel()
 	onEachLine(t, 50, ledger.Rules{}, func(l aLine) {
@@ -237,6 +249,13 @@ func TestTicketsInFlight(t *testing.T) {
 		if end, err := l.Replicas[1].Ticket(l.t.Context(), ids[0], 0); err != nil || end.State != ledger.TicketQueued {
 			l.t.Errorf("Ticket() = %+v, %v, want queued", end, err)
 		}
+		testkit.Must(l.t, l.Replicas[0].Backends.SQL.Reset(l.t.Context(), l.product, 50, ledger.Rules{}))
+		l.consume()
+		testkit.Until(l.t, "a consumer has read them", func() bool { return l.pending(l.Replicas[2]) == 20 })
+		testkit.Must(l.t, l.Replicas[2].Close(l.t.Context()))
+		now, err := l.Replicas[0].Product(l.t.Context(), l.product)
+		testkit.Must(l.t, err)
+		testkit.Is(l.t, now.Stock[stock.SQL], 50, "the stock in SQL of the new run")
 		l.SetStock(l.t, l.product, 9, 0)
 		if _, err := l.Replicas[1].Ticket(l.t.Context(), ids[0], 0); err == nil {
 			l.t.Error("a ticket of the run before is still known")
@@ -296,21 +315,13 @@ func TestClosingReplicaEndsItsTickets(t *testing.T) {
 		testkit.Must(l.t, lock.Exec("UPDATE product_stock SET version = version + 1 WHERE id = ?", l.product).Error)
 		ids := []string{l.win("", ""), l.win("", "")}
 		closing := l.Replicas[2]
-		pending := func() int64 {
-			p, _ := l.Replicas[0].Set.Client.XPending(l.t.Context(), fmt.Sprintf("%sstream:{%d}", l.prefix, l.product),
-				"shop").Result() // no group yet
-			if p == nil {
-				return 0
-			}
-			return p.Consumers[closing.Options.Replica]
-		}
-		testkit.Until(l.t, "the consumer has read the tickets", func() bool { return pending() == 2 })
+		testkit.Until(l.t, "the consumer has read the tickets", func() bool { return l.pending(closing) == 2 })
 		closed := make(chan error, 1)
-		go func() { closed <- closing.Shop.Close(l.t.Context()) }()
+		go func() { closed <- closing.Close(l.t.Context()) }()
 		late := l.win("", "")
 		testkit.Must(l.t, lock.Rollback().Error)
 		testkit.Is(l.t, <-closed, nil, "Close()")
-		testkit.Is(l.t, pending(), 0, "tickets that the closed replica has read and not ended")
+		testkit.Is(l.t, l.pending(closing), 0, "tickets that the closed replica has read and not ended")
 		l.wantEnds(ledger.TicketSold, ids...)
 		l.consume()
 		l.wantEnds(ledger.TicketSold, late)

@@ -5,6 +5,7 @@ CREATE TABLE IF NOT EXISTS received (
   id              CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   product_id      BIGINT      NOT NULL,
   run             BIGINT      NOT NULL,
+  quantity        BIGINT      NOT NULL,
   outcome         VARCHAR(8)  NOT NULL,
   order_id        CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL,
   reason          VARCHAR(64) NULL,

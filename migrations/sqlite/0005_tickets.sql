@@ -5,6 +5,7 @@ CREATE TABLE IF NOT EXISTS received (
   id              TEXT    NOT NULL PRIMARY KEY,
   product_id      INTEGER NOT NULL,
   run             INTEGER NOT NULL,
+  quantity        INTEGER NOT NULL,
   outcome         TEXT    NOT NULL,
   order_id        TEXT    NULL,
   reason          TEXT    NULL,

@@ -18,8 +18,8 @@ func (c cell) answers(t *testing.T) {
 	t.Run("twice", func(t *testing.T) { c.h.ExactTwice(t, c.mode.Name, c.at) })
 }
 
-// replayed: a sale, and a refusal that is kept, are repeated at every replica; another payload under the key is refused. Without a key
-// nothing is kept.
+// replayed: a sale, and a refusal that is kept, are repeated at every replica; another payload under the key is
+// refused. Without a key nothing is kept.
 func (c cell) replayed(t *testing.T) {
 	product, want := c.h.ProductOf(t, c.mode, 9, 0), Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}
 	deduct := func(r *Replica, quantity int64, key string) (stock.Receipt, error) {

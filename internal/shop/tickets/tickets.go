@@ -352,11 +352,11 @@ func (l *Line) Find(ctx context.Context, id string, wait time.Duration) (ledger.
 func (l *Line) look(ctx context.Context, product int64, order string) (ledger.TicketEnd, error) {
 	queued := ledger.TicketEnd{ID: order, ProductID: product, State: ledger.TicketQueued}
 	units, err := l.o.Tickets.Queued(ctx, product, order)
-	if err == nil && units[0] > 0 {
-		return queued, nil
-	}
 	if err != nil {
 		return queued, err
+	}
+	if queued.Quantity = units[0]; units[0] > 0 {
+		return queued, nil
 	}
 	ends, err := l.o.Book.Ends(ctx, order)
 	if err != nil {
@@ -385,8 +385,10 @@ func (l *Line) measure() {
 			return pick(age, n)
 		}
 	}
-	l.o.Gauge("shop_tickets_in_flight", "Tickets whose orders are still to be written in SQL; absent if that cannot be read.",
-		nil, read(func(_ time.Duration, n int64) float64 { return float64(n) }))
-	l.o.Gauge("shop_ticket_oldest_seconds", "For how long the oldest ticket in flight has waited for its order; absent if "+
-		"that cannot be read.", nil, read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
+	l.o.Gauge("shop_tickets_in_flight",
+		"Tickets whose orders are still to be written in SQL; absent if that cannot be read.", nil,
+		read(func(_ time.Duration, n int64) float64 { return float64(n) }))
+	l.o.Gauge("shop_ticket_oldest_seconds",
+		"For how long the oldest ticket in flight has waited for its order; absent if that cannot be read.", nil,
+		read(func(age time.Duration, _ int64) float64 { return age.Seconds() }))
 }

@@ -40,7 +40,7 @@ func (w *waiting) wait(ctx context.Context, product int64, order string, most ti
 	}
 	if w.of[product] == nil {
 		w.of[product] = map[string]*gone{}
-		go w.ask(product, queued)
+		go w.ask(product, queued) //nolint:gosec // it asks for all who wait, and some may wait longer than the first
 	}
 	g := w.of[product][order]
 	if g == nil {

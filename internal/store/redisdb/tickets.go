@@ -287,7 +287,8 @@ func (t *Tickets) Oldest(ctx context.Context) (age time.Duration, inFlight int64
 	clock := pipe.Time(ctx)
 	first, n := make([]*redis.XMessageSliceCmd, len(all)), make([]*redis.IntCmd, len(all))
 	for i, product := range all {
-		first[i], n[i] = pipe.XRangeN(ctx, t.s.key("stream", product), "-", "+", 1), pipe.HLen(ctx, t.s.key("tickets", product))
+		first[i] = pipe.XRangeN(ctx, t.s.key("stream", product), "-", "+", 1)
+		n[i] = pipe.HLen(ctx, t.s.key("tickets", product))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, 0, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)

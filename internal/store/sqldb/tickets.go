@@ -26,10 +26,10 @@ func (t *Tx) TakeTickets(product, quantity, run int64) (remaining int64, ok bool
 // the ticket nor its key had an end. A rival's uncommitted end blocks it. If not all were new, the caller must roll the
 // transaction back.
 func (t *Tx) InsertEnds(micros int64, ends []ledger.TicketEnd) (inserted int, err error) {
-	args := make([]any, 0, 9*len(ends))
+	args := make([]any, 0, 10*len(ends))
 	for _, e := range ends {
-		args = append(args, e.ID, e.ProductID, e.Run, e.State, null(e.OrderID), null(e.Reason), null(e.Key), e.Deliveries,
-			micros)
+		args = append(args, e.ID, e.ProductID, e.Run, e.Quantity, e.State, null(e.OrderID), null(e.Reason), null(e.Key),
+			e.Deliveries, micros)
 	}
 	n, err := t.affected(tuples(t.q.ReceivedInsert, len(ends)), args...)
 	return int(n), err
@@ -53,7 +53,7 @@ func (s *Store) ends(ctx context.Context, by func(ledger.TicketEnd) string, quer
 	err := eachRow(ctx, s.pool(), query, args, func(rows *sql.Rows) error {
 		var e ledger.TicketEnd
 		var order, reason sql.NullString
-		err := rows.Scan(&e.ID, &e.ProductID, &e.Run, &e.State, &order, &reason, &e.Key, &e.Deliveries)
+		err := rows.Scan(&e.ID, &e.ProductID, &e.Run, &e.Quantity, &e.State, &order, &reason, &e.Key, &e.Deliveries)
 		e.OrderID, e.Reason = order.String, reason.String
 		all[by(e)] = e
 		return err

@@ -108,7 +108,7 @@ FROM product_stock p WHERE p.id = ? AND p.run = ?
 
 -- name: received
 -- The ends of some tickets. ?... = ids.
-SELECT id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries FROM received WHERE id IN
+SELECT id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries FROM received WHERE id IN
 (?)
 
 -- name: received_any
@@ -154,7 +154,7 @@ SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON' OR Variable_nam
 
 -- name: received_keys
 -- The ends of the tickets of a run that were sold under some keys. ?1 = product id, ?2 = run, ?... = keys.
-SELECT id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries FROM received
+SELECT id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries FROM received
 WHERE product_id = ? AND run = ? AND idempotency_key IN
 (?)
 

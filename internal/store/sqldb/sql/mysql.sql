@@ -184,9 +184,9 @@ SELECT id FROM reservation WHERE changed_us < ? AND id IN (?) FOR UPDATE
 
 -- name: received_insert
 -- Writes the ends of tickets. If a ticket or a key has one already, nothing is written and its row does not count as affected. One tuple
--- per end: ?1 ticket, ?2 product, ?3 run, ?4 end, ?5 order, ?6 reason, ?7 key, ?8 deliveries, ?9 microseconds.
-INSERT INTO received (id, product_id, run, outcome, order_id, reason, idempotency_key, deliveries, at_us)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- per end: ?1 ticket, ?2 product, ?3 run, ?4 units, ?5 end, ?6 order, ?7 reason, ?8 key, ?9 deliveries, ?10 microseconds.
+INSERT INTO received (id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries, at_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE id = received.id
 
 -- name: take_tickets
