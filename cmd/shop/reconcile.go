@@ -30,8 +30,8 @@ func newReconcile(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: text.Of("Compare Redis with SQL where tickets are sold, and repair the count").In(lang),
-		Long: text.Of(`Compare what Redis and SQL have of a product that is sold by tickets (redis-stream), at one moment while it
-sells: stock in SQL = count in Redis + tickets in flight, else units have leaked, or Redis has forgotten orders. With
+		Long: text.Of(`Compare what Redis and SQL have of a product that is sold by tickets (redis-stream), at one moment
+while it sells: stock in SQL = count in Redis + tickets in flight, else units have leaked, or Redis has forgotten orders. With
 --repair the difference is added to the count in Redis, once, if two looks agree on it; SQL is never changed. Where it
 cannot tell, it refuses and says why.
 

@@ -26,8 +26,8 @@ func (t Ticket) OrderOf() string {
 	return order
 }
 
-// TicketBook is the body of GET /products/{id}/tickets: one look at both sides of a product that is sold by tickets, and
-// a page of its tickets. Units are those of one moment at which no order of the product could be committed.
+// TicketBook is the body of GET /products/{id}/tickets: one look at both sides of a product that is sold by tickets,
+// and a page of its tickets. Units are those of one moment at which no order of the product could be committed.
 type TicketBook struct {
 	ProductID int64 `json:"product_id"`
 	Run       int64 `json:"run"`

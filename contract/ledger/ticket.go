@@ -29,11 +29,10 @@ type TicketEnd struct {
 	Key       []byte // the idempotency key of a ticket that was sold
 	// Deliveries is how often a consumer was given the ticket until then.
 	Deliveries int64
-	Quantity   int64 // where the ends are listed: of one in flight, and of one that was sold
 }
 
-// TicketLook is both sides of a product that is sold by tickets, at one moment at which SQL committed none of its orders.
-// Numbers are units unless they say otherwise.
+// TicketLook is both sides of a product that is sold by tickets, at one moment at which SQL committed none of its
+// orders. Numbers are units unless they say otherwise.
 type TicketLook struct {
 	Run, Initial, Book int64 // in SQL: Book is the stock
 	Front, InFlight    int64 // in Redis: the count, and the tickets that it holds
@@ -47,12 +46,12 @@ type TicketLook struct {
 	OldestMS           int64 // for how long the oldest ticket has waited
 }
 
-// Drift is how many units nobody can buy or, below zero, how many were promised that SQL does not have. Sales, ends, and
-// units that are given back do not change it.
+// Drift is how many units nobody can buy or, below zero, how many were promised that SQL does not have. Sales, ends,
+// and units that are given back do not change it.
 func (l TicketLook) Drift() int64 { return l.Book - l.Front - (l.InFlight - l.Settled) }
 
-// Forgotten is how many units are sold in SQL, or held there, and Redis does not know of it: a failover of Redis has lost
-// their tickets or the ends, or another mode has sold them.
+// Forgotten is how many units are sold in SQL, or held there, and Redis does not know of it: a failover of Redis has
+// lost their tickets or the ends, or another mode has sold them.
 func (l TicketLook) Forgotten() int64 { return l.Initial - l.Book - l.Settled - l.Passed + l.Corrected }
 
 // Leaked is the rest of the drift: units that are missing in Redis' count, or below zero, in it too much.

@@ -81,8 +81,8 @@ func (f *fakeShop) Ticket(context.Context, string, time.Duration) (ledger.Ticket
 	return ledger.TicketEnd{}, stock.ErrNoTicket
 }
 
-func (f *fakeShop) Tickets(_ context.Context, product int64, after string) ([]ledger.TicketEnd, string, ledger.TicketLook,
-	error) {
+func (f *fakeShop) Tickets(_ context.Context, product int64, after string) ([]ledger.TicketEnd, string,
+	ledger.TicketLook, error) {
 	return f.tickets(product, after)
 }
 

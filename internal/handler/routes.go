@@ -120,10 +120,10 @@ func (h *Handler) contract() []route {
 		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
 		{http.MethodPost, "/products/{id}/adjust", h.adjust, text.Of("add units while it is sold, or take free ones " +
 			"(admin)")},
-		{http.MethodPost, "/products/{id}/reconcile", h.books.reconcile, text.Of("compare Redis with SQL where tickets are " +
-			"sold, and repair the count (admin)")},
-		{http.MethodGet, "/products/{id}/tickets", h.books.tickets, text.Of("the tickets, in pages, and a look at both stores " +
-			"(admin)")},
+		{http.MethodPost, "/products/{id}/reconcile", h.books.reconcile, text.Of("compare Redis with SQL where tickets " +
+			"are sold, and repair the count (admin)")},
+		{http.MethodGet, "/products/{id}/tickets", h.books.tickets, text.Of("the tickets, in pages, and a look at both " +
+			"stores (admin)")},
 		{http.MethodGet, "/products/{id}/orders", h.books.orders, text.Of("the order rows, in pages")},
 		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.holds.giveBack, text.Of("take an order back (admin)")},
 		{http.MethodGet, "/products/{id}/reservations", h.holds.reservations, text.Of("the reservations, in pages (admin)")},

@@ -43,8 +43,8 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 		Log: o.Log, Gauge: o.Gauge, Ended: ended,
 	})
 	t.books = tickets.OpenReconciler(tickets.ReconcilerOptions{
-		Tickets: won, SQL: b.SQL, Every: o.Tickets.Reconcile, Apart: t.apart, Repair: o.Tickets.Repair, Down: down, Log: o.Log,
-		Gauge: o.Gauge,
+		Tickets: won, SQL: b.SQL, Every: o.Tickets.Reconcile, Apart: t.apart, Repair: o.Tickets.Repair, Down: down,
+		Log: o.Log, Gauge: o.Gauge,
 	})
 	return t
 }
@@ -81,8 +81,8 @@ func (t *ticketing) Ticket(ctx context.Context, id string, wait time.Duration) (
 	})
 }
 
-// Tickets returns a page of the tickets of a product, see [tickets.Reconciler.Page], and with the first page a look at both
-// stores. A *stock.ReconcileError, or stock.ErrContended: there is none.
+// Tickets returns a page of the tickets of a product, see [tickets.Reconciler.Page], and with the first page a look at
+// both stores. A *stock.ReconcileError, or stock.ErrContended: there is none.
 func (t *ticketing) Tickets(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string,
 	look ledger.TicketLook, err error) {
 	look, err = asked(ctx, t, product, 0, func(ctx context.Context) (l ledger.TicketLook, err error) {

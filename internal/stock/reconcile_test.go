@@ -18,10 +18,10 @@ import (
 // front sets what Redis has of the product: its count, and other fields of its rules, in pairs.
 func (l aLine) front(count int64, rules ...any) {
 	l.t.Helper()
-	c, key := l.Replicas[0].Set.Client, func(family string) string { return fmt.Sprintf("%s%s:{%d}", l.prefix, family, l.product) }
-	testkit.Must(l.t, c.Set(l.t.Context(), key("stock"), fmt.Sprint("limited:0:", count), 0).Err())
+	c, of := l.Replicas[0].Set.Client, fmt.Sprintf(":{%d}", l.product)
+	testkit.Must(l.t, c.Set(l.t.Context(), l.prefix+"stock"+of, fmt.Sprint("limited:0:", count), 0).Err())
 	if len(rules) > 0 {
-		testkit.Must(l.t, c.HSet(l.t.Context(), key("rules"), rules...).Err())
+		testkit.Must(l.t, c.HSet(l.t.Context(), l.prefix+"rules"+of, rules...).Err())
 	}
 }
 
@@ -122,7 +122,8 @@ func TestReconcile(t *testing.T) {
 		tickets := redisdb.NewTickets(l.Replicas[0].Backends.Redis)
 		r, err := l.reconcile(false)
 		testkit.Must(l.t, err)
-		again := ledger.Correction{Product: l.product, Run: r.Run, Base: r.Generation - 1, Generation: r.Generation, Leaked: 3}
+		again := ledger.Correction{Product: l.product, Run: r.Run, Base: r.Generation - 1, Generation: r.Generation,
+			Leaked: 3}
 		for _, c := range []struct {
 			what string
 			done bool
@@ -130,7 +131,8 @@ func TestReconcile(t *testing.T) {
 		}{
 			{"sent again", true, again},
 			{"late", false, ledger.Correction{Product: l.product, Run: r.Run, Base: 1, Generation: 2, Leaked: 3}},
-			{"of another run", false, ledger.Correction{Product: l.product, Run: r.Run - 1, Base: r.Generation, Generation: 9, Leaked: 3}},
+			{"of another run", false, ledger.Correction{Product: l.product, Run: r.Run - 1, Base: r.Generation, Generation: 9,
+				Leaked: 3}},
 		} {
 			done, err := tickets.Correct(l.t.Context(), c.Correction)
 			if testkit.Must(l.t, err); done != c.done {
@@ -189,14 +191,17 @@ func TestReconcileRefuses(t *testing.T) {
 				_, err := l.Replicas[0].Adjust(l.t.Context(), l.product, stock.SQL, ledger.Adjustment{Delta: -1, Key: []byte("k")})
 				testkit.Must(l.t, err)
 			}},
-			{"in SQL differ by 1 units", true, func() { l.exec("UPDATE product_stock SET stock = stock + 1 WHERE id = ?", l.product) }},
+			{"in SQL differ by 1 units", true, func() {
+				l.exec("UPDATE product_stock SET stock = stock + 1 WHERE id = ?", l.product)
+			}},
 		} {
 			l.SetStock(l.t, l.product, 9, 0)
 			l.wantEnds(ledger.TicketSold, l.win("", ""))
 			l.wantFront(8, 1)
 			c.make()
 			r, err := l.reconcile(c.repair)
-			if why, _ := errors.AsType[*stock.ReconcileError](err); why == nil || !strings.Contains(why.Why, c.why) || r.Repaired != 0 {
+			why, no := errors.AsType[*stock.ReconcileError](err)
+			if !no || !strings.Contains(why.Why, c.why) || r.Repaired != 0 {
 				l.t.Errorf("Reconcile() = %+v, %v, want a refusal: %s", r, err, c.why)
 			}
 		}

@@ -19,11 +19,13 @@ import (
 	"lastitem/internal/store/sqldb"
 )
 
-// Redis decides who wins, and SQL has the books: a failover of Redis, or a unit that got lost between the two, makes them
-// differ. A look reads both at one moment while tickets are won:
+// Redis decides who wins, and SQL has the books: a failover of Redis, or a unit that got lost between the two, makes
+// them differ. A look reads both at one moment while tickets are won:
 //
-//	SQL    BEGIN ─ SELECT ... FOR UPDATE ················ which tickets are sold? ─ ROLLBACK      no order is committed meanwhile
-//	Redis                                  ticket_look                                        tickets are won and ended
+//	SQL    BEGIN ─ SELECT ... FOR UPDATE ··············· which of these are sold? ─ ROLLBACK
+//	Redis                                 ticket_look
+//
+// No order is committed meanwhile, and tickets are won and ended as before.
 //
 // What has been won and is not yet sold is in flight, so stock = front + in flight at every such moment; the rest is
 // drift. A repair adds it to the front, and never sets it: so it is right whenever it comes. A generation lets it come
@@ -58,8 +60,8 @@ func OpenReconciler(o ReconcilerOptions) *Reconciler {
 	r := &Reconciler{o: o, looking: make(chan struct{}, 1), done: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	if o.Gauge != nil {
-		o.Gauge("shop_stock_drift_units", "The largest difference between Redis and SQL of a product sold by tickets, in the "+
-			"last round of SHOP_RECONCILE; absent if there was none.", nil, func() float64 {
+		o.Gauge("shop_stock_drift_units", "The largest difference between Redis and SQL of a product sold by tickets, in "+
+			"the last round of SHOP_RECONCILE; absent if there was none.", nil, func() float64 {
 			if most := r.drift.Load(); most != nil {
 				return float64(*most)
 			}
@@ -101,7 +103,8 @@ type sides struct {
 }
 
 // lookAt makes a look, and then calls write, if there is one, in the transaction that has the row.
-func (r *Reconciler) lookAt(ctx context.Context, product int64, write func(*sqldb.Tx, sides) error) (s sides, err error) {
+func (r *Reconciler) lookAt(ctx context.Context, product int64, write func(*sqldb.Tx, sides) error) (s sides,
+	err error) {
 	select {
 	case r.looking <- struct{}{}: // one at a time, since it stops the commits
 		defer func() { <-r.looking }()
@@ -232,7 +235,8 @@ func decide(product int64, first, second sides) (c ledger.Correction, err error)
 }
 
 // correct makes a correction that the journal has.
-func (r *Reconciler) correct(ctx context.Context, did ledger.Reconciled, c ledger.Correction) (ledger.Reconciled, error) {
+func (r *Reconciler) correct(ctx context.Context, did ledger.Reconciled, c ledger.Correction) (ledger.Reconciled,
+	error) {
 	done, err := r.o.Tickets.Correct(context.WithoutCancel(ctx), c)
 	if err == nil && !done {
 		err = fmt.Errorf("%w: somebody else has corrected it, or set the stock", stock.ErrContended)
@@ -299,14 +303,15 @@ func (r *Reconciler) warn(what string, product int64, err error) {
 	}
 }
 
-// listed are the states in the order in which the tickets are listed. One that ends meanwhile is there twice: what is in
-// flight is read first, since an end is in SQL before the ticket leaves Redis.
+// listed are the states in the order in which the tickets are listed. One that ends meanwhile is there twice: what is
+// in flight is read first, since an end is in SQL before the ticket leaves Redis.
 var listed = []ledger.TicketState{ledger.TicketQueued, ledger.TicketFailed, ledger.TicketRefused, ledger.TicketSame,
 	ledger.TicketSold}
 
 // Page lists the tickets of a product's run, after a position, and returns the position of the next page; "" = the
 // first, and none.
-func (r *Reconciler) Page(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string, err error) {
+func (r *Reconciler) Page(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string,
+	err error) {
 	state, id, _ := strings.Cut(cmp.Or(after, string(ledger.TicketQueued)), "/")
 	from := slices.Index(listed, ledger.TicketState(state))
 	if from < 0 || strings.Trim(id, "0123456789abcdef-") != "" {

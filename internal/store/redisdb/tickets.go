@@ -125,7 +125,8 @@ func (t *Tickets) End(ctx context.Context, product int64, ends []Ended) (ended i
 		back := map[bool]int{true: 1}[e.GiveBack]
 		args = append(args, e.At, e.Order.ID, e.Order.Quantity, back, e.Order.Buyer)
 	}
-	reply, err := t.once(ctx, ticketEndScript, t.keys(product, "stock", "buyers", "rules", "tickets", "stream", "tries"), args)
+	keys := t.keys(product, "stock", "buyers", "rules", "tickets", "stream", "tries")
+	reply, err := t.once(ctx, ticketEndScript, keys, args)
 	ended, _ = reply.(int64)
 	return ended, err
 }

@@ -52,28 +52,28 @@ func (s *Store) ends(ctx context.Context, by func(ledger.TicketEnd) string, quer
 	all := map[string]ledger.TicketEnd{}
 	err := eachRow(ctx, s.pool(), query, args, func(rows *sql.Rows) error {
 		var e ledger.TicketEnd
-		var order, reason sql.NullString
-		err := rows.Scan(&e.ID, &e.ProductID, &e.Run, &e.Quantity, &e.State, &order, &reason, &e.Key, &e.Deliveries)
-		e.OrderID, e.Reason = order.String, reason.String
+		err := scanEnd(rows, &e)
 		all[by(e)] = e
 		return err
 	})
 	return all, err
 }
 
+func scanEnd(rows *sql.Rows, e *ledger.TicketEnd) error {
+	var order, reason sql.NullString
+	err := rows.Scan(&e.ID, &e.ProductID, &e.Run, &e.Quantity, &e.State, &order, &reason, &e.Key, &e.Deliveries)
+	e.OrderID, e.Reason = order.String, reason.String
+	return err
+}
+
 // EndsPage returns the ends of a product's run, of one kind, after a ticket, by ticket, atMost.
 func (s *Store) EndsPage(ctx context.Context, product int64, state ledger.TicketState, after string, atMost int) (
 	[]ledger.TicketEnd, error) {
-	return allRows(ctx, s.pool(), func(rows *sql.Rows, e *ledger.TicketEnd) error {
-		var order, reason sql.NullString
-		err := rows.Scan(&e.ID, &order, &reason, &e.Key, &e.Deliveries, &e.Quantity)
-		e.ProductID, e.State, e.OrderID, e.Reason = product, state, order.String, reason.String
-		return err
-	}, s.q.ReceivedPage, product, state, after, atMost)
+	return allRows(ctx, s.pool(), scanEnd, s.q.ReceivedPage, product, state, after, atMost)
 }
 
-// FactsLocked reads the row of a product as [Store.Facts] does, and locks it until the transaction ends, so that no order
-// of it is committed meanwhile. [store.ErrRowBusy]: another transaction had it for all of wait.
+// FactsLocked reads the row of a product as [Store.Facts] does, and locks it until the transaction ends, so that no
+// order of it is committed meanwhile. [store.ErrRowBusy]: another transaction had it for all of wait.
 func (t *Tx) FactsLocked(product int64, wait time.Duration) (f ledger.Facts, err error) {
 	query, args := t.q.Facts, []any{product} // in SQLite a transaction has all rows
 	if t.mysql {
@@ -136,8 +136,8 @@ func (s *Store) Corrected(ctx context.Context, micros int64, c ledger.Correction
 		Exec(s.q.ReconciliationApplied, micros, c.Product, c.Run, c.Generation).Error)
 }
 
-// OneWriter says that the row of a product, once locked, is locked for all: no other server writes the database. A server
-// that does not know says so.
+// OneWriter says that the row of a product, once locked, is locked for all: no other server writes the database. A
+// server that does not know says so.
 func (s *Store) OneWriter(ctx context.Context) (bool, error) {
 	if !s.MySQL() {
 		return true, nil

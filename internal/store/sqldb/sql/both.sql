@@ -116,10 +116,8 @@ SELECT id, product_id, run, quantity, outcome, order_id, reason, idempotency_key
 SELECT EXISTS (SELECT 1 FROM received WHERE product_id = ? AND run = ?)
 
 -- name: received_page
--- Tickets of a product's run that have ended in one way, after an id, with the units that were sold. ?1 = product id, ?2 = end, ?3 = id,
--- ?4 = how many.
-SELECT r.id, r.order_id, r.reason, r.idempotency_key, r.deliveries, COALESCE(o.quantity, 0)
-FROM received r LEFT JOIN orders o ON o.id = r.id AND o.product_id = r.product_id
+-- Tickets of a product's run that have ended in one way, after an id. ?1 = product id, ?2 = end, ?3 = id, ?4 = how many.
+SELECT r.id, r.product_id, r.run, r.quantity, r.outcome, r.order_id, r.reason, r.idempotency_key, r.deliveries FROM received r
 WHERE r.product_id = ? AND r.outcome = ? AND r.id > ? AND r.run = (SELECT p.run FROM product_stock p WHERE p.id = r.product_id)
 ORDER BY r.id LIMIT ?
 
