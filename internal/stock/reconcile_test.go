@@ -46,7 +46,8 @@ func (l aLine) wantRepair(leaked, forgotten int64) {
 	l.t.Helper()
 	seen, err := l.reconcile(false)
 	testkit.Must(l.t, err)
-	if seen.Leaked() != leaked || seen.Forgotten() != forgotten || seen.Drift() != leaked-forgotten {
+	if seen.Leaked() != leaked || seen.Forgotten() != forgotten || seen.Drift() != leaked-forgotten ||
+		seen.Corrected != seen.Journal {
 		l.t.Fatalf("a look = %+v: drift %d, leaked %d, forgotten %d; want leaked %d, forgotten %d", seen, seen.Drift(),
 			seen.Leaked(), seen.Forgotten(), leaked, forgotten)
 	}
