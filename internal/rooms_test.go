@@ -16,13 +16,13 @@ import (
 // products says how much somebody reads who wants one of them: at most so many packages of ours, the product's own and
 // all that it imports, directly or not, with so many lines. Tests do not count.
 var products = map[string]reading{
-	"faultlab":              {14, 28_450},
+	"faultlab":              {14, 28_900},
 	"judge":                 {4, 5_850},
 	"console":               {3, 3_850},
 	"stack":                 {6, 6_550},
 	"internal/lock/handoff": {4, 5_900},
-	"internal/replica":      {29, 40_450},
-	"loadtest":              {9, 14_300},
+	"internal/replica":      {29, 40_500},
+	"loadtest":              {9, 14_700},
 }
 
 type reading struct{ packages, lines int }

@@ -83,6 +83,9 @@ type Input struct {
 	// Directed says that the history is one schedule, played on purpose: that nobody was served, or that few asked, is
 	// then no reason to doubt it.
 	Directed bool
+	// MayHold says that requests which neither sold nor were refused may have held their units while they ran, as a shop
+	// does that waits for a payment.
+	MayHold bool
 	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds
 	// on the history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of
 	// TTL, session and lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier

@@ -48,7 +48,7 @@ func (j *judge) hearLimit() {
 	}
 	bad := 0
 	for b, ops := range refusals {
-		n, _ := unjustified(most, 0, takes[b], ops)
+		n, _ := unjustified(most, 0, takes[b], ops, false)
 		bad += n
 	}
 	if !j.in.Partial { // else somebody else may have bought for the buyer

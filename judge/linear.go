@@ -27,7 +27,7 @@ func (j *judge) hearRefusals(sales []change) {
 		return
 	}
 	ops := append(j.cuts(), j.ops...)
-	bad, excused := unjustified(j.course.set, j.r.Leaked, sales, ops, j.course.shifts...)
+	bad, excused := unjustified(j.course.set, j.r.Leaked, sales, ops, j.in.MayHold, j.course.shifts...)
 	j.r.BadRefusals = bad + excused
 	j.each(bad, "", text.Of("%d [request was|requests were] refused though in stock: no order of events justifies it"))
 	j.each(excused, "L", sayLeakRefusals)
@@ -46,7 +46,9 @@ func (j *judge) hearRefusals(sales []change) {
 // histories that matter here, the wrong ones and those with unknown outcomes.
 //
 // Shifts of the stock may let the counter rise: then a refusal may be justified at an earlier moment of its interval.
-func unjustified(initial, leaked int64, sales []change, ops []Op, shifts ...shift) (bad, excused int) {
+//
+// If requests may hold, those that neither sold nor were refused may have held their units while they ran.
+func unjustified(initial, leaked int64, sales []change, ops []Op, mayHold bool, shifts ...shift) (bad, excused int) {
 	s := newShelf(initial, sales, nil, shifts...)
 	for _, op := range ops {
 		if op.Outcome != Refused {
@@ -55,6 +57,9 @@ func unjustified(initial, leaked int64, sales []change, ops []Op, shifts ...shif
 		left := s.left(op.Return)
 		if len(shifts) > 0 {
 			left = s.fewest(op.Call, op.Return)
+		}
+		if mayHold {
+			left -= heldBeside(op, ops)
 		}
 		switch {
 		case left < op.Quantity:
@@ -65,6 +70,16 @@ func unjustified(initial, leaked int64, sales []change, ops []Op, shifts ...shif
 		}
 	}
 	return bad, excused
+}
+
+// heldBeside is how many units the requests asked for that ran beside a refusal and neither sold nor were refused.
+func heldBeside(refusal Op, ops []Op) (units int64) {
+	for _, op := range ops {
+		if op.Outcome != OK && op.Outcome != Refused && op.Call <= refusal.Return && refusal.Call <= op.Return {
+			units = add(units, op.Quantity)
+		}
+	}
+	return units
 }
 
 // hearOrder checks the order of the sales in time, where it can be read off the remaining stock: every row reports one

@@ -162,10 +162,28 @@ func (f Foreign) Validate(p plan.Plan) error {
 func (f Foreign) judge(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
 	busy := target.InProgress(in.History)
 	r := f.judgeBooks(in, before, b, w)
+	if short := f.shortOf(b.ledger); short != "" && r.Verdict == judge.Exact {
+		r.Missing = append(r.Missing, text.Of("a part of the stock fell below zero (%s), and the sum did not: if it is a "+
+			"place where goods lie, more was sold there than there was").With(short).In(f.Lang))
+		r = undecided(r)
+	}
 	if busy > 0 {
 		r.Unchecked = append(r.Unchecked, target.SayBusyKeys.With(busy).In(f.Lang))
 	}
 	return r
+}
+
+// shortOf is a part of the stock that fell below zero, see [target.Remote.Short].
+func (f Foreign) shortOf(l *api.Ledger) string {
+	if l == nil {
+		return ""
+	}
+	return f.Short(l.ProductID)
+}
+
+// keyed says whether rows have keys of requests.
+func keyed(orders []api.Order) bool {
+	return slices.ContainsFunc(orders, func(o api.Order) bool { return o.Key != "" })
 }
 
 // judgeBooks judges a product by what was read of it.
@@ -203,9 +221,10 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 			l.Orders[i].Quantity = asked
 		}
 	}
-	orders, several := split(in.History, l.Orders, asked)
 	rows := len(l.Orders)
-	l.Orders = orders
+	linked := f.Link(l.ProductID, in.History, l.Orders, asked)
+	orders, several := split(linked.Ops, linked.Orders, asked)
+	l.Orders, in.History = orders, linked.Ops
 	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
 	open := w.promise(in.History, orders)
 	r := excuse(w.doubt(judgeRows(in), orders, open), readings(f.Remote, in, b, w), judgeRows)
@@ -217,6 +236,16 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	if several > 0 {
 		r.Unchecked = append(r.Unchecked, text.Of("which units of %d [order|orders] each request got: [it is|they "+
 			"are] about several requests, and the quantities count").With(several).In(f.Lang))
+	}
+	if linked.Unnamed > 0 && several == 0 && !keyed(orders) {
+		r.Unchecked = append(r.Unchecked, text.Of("which order belongs to which answer: %d [answer names|answers name] none "+
+			"of the orders that were read. --order-id gives the place of its id in an answer, and a member "+
+			"idempotency_key the row's").With(linked.Unnamed).In(f.Lang))
+	}
+	if linked.Shared > 0 && r.Verdict == judge.Exact {
+		r.Missing = append(r.Missing, text.Of("%d orders share with another the name by which the answers name them, such "+
+			"as %s: may two orders have it, or were two buyers told one?").With(linked.Shared, linked.Member).In(f.Lang))
+		r = undecided(r)
 	}
 	return r
 }

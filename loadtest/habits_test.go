@@ -31,6 +31,18 @@ var rightHabits = []habit{
 	{"lists late", judge.Exact, "", "", nil},
 	{"counts late", judge.Exact, "", "", nil},
 	{"numbers of its own", judge.Exact, "", "", nil},
+	{"padded numbers", judge.Exact, "", "", nil},
+	{"counts from one each run", judge.Inconclusive, "from another number on", "", nil},
+	{"one name for all", judge.Exact, "50 answers name none", "", nil},
+	{"numbers that come again", judge.Inconclusive, "share with another the name", "", nil},
+	{"rows without ids", judge.Exact, "name none of the orders", "", nil},
+	{"a row for each place", judge.Exact, "", "", func(_ *target.Foreign, p *plan.Plan) { p.Quantity = 2 }},
+	{"refunds have rows", judge.Inconclusive, "by their refund_of", "", nil},
+	{"fails while it holds", judge.Inconclusive, "did these hold units", "", func(f *target.Foreign, _ *plan.Plan) {
+		f.Refused.Body, f.Declined.Statuses = "out of stock", []int{402}
+	}},
+	{"a place below zero", judge.Inconclusive, "a part of the stock fell below zero", "", nil},
+	{"one buyer, one order", judge.Inconclusive, "does the service take equal requests for one", "", nil},
 	{"says busy as it says sold out", judge.Inconclusive, "by answers like these: 409", "", nil},
 	{"a cursor", judge.Inconclusive, "one more page", "", nil},
 	{"a total", judge.Inconclusive, "has 20 of them", "", nil},
@@ -85,7 +97,7 @@ var rightHabits = []habit{
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
-	{"in progress", judge.Exact, "--declined-body tell an answer that means in progress", "",
+	{"in progress", judge.Exact, "or --refused-body, tell them apart", "",
 		func(_ *target.Foreign, p *plan.Plan) { p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1 }},
 }
 
@@ -105,6 +117,7 @@ var wrongHabits = []habit{
 	{"two orders for one", judge.Broken, "", "O", nil},
 	{"wrong quantity", judge.Broken, "with quantity 1 and is stored with 2", "", nil},
 	{"one id for two", judge.Broken, "", "", nil},
+	{"numbers of other rows", judge.Broken, "", "A", nil},
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
 }

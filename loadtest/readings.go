@@ -40,8 +40,25 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 			"as in %s: does the service take equal requests for one ({{key}} in --request tells them apart), or are orders "+
 			"lost?").With(n, w.first[client.CodeOK])})
 	}
+	held := in
+	held.MayHold = true
+	all = append(all, reading{held, text.Of("requests were refused while others ran that neither sold nor were refused: " +
+		"did these hold units, as for a payment that then failed?")})
 	if in.Ledger == nil {
 		return all
+	}
+	if target.Shifted(in.History, in.Ledger.Orders) {
+		counted := in
+		counted.History = slices.Clone(in.History)
+		for i, op := range in.History {
+			if op.Outcome == judge.OK {
+				counted.History[i].OrderID = ""
+			}
+		}
+		counted.History = target.Named(counted.History, in.Ledger.Orders)
+		all = append(all, reading{counted, text.Of("the answers number the orders one by one, and so do the rows, from " +
+			"another number on: does the number in an answer count something else than the rows' id? --order-id gives the " +
+			"place of the id in an answer")})
 	}
 	for _, s := range f.States(in.Ledger.ProductID) {
 		l := *in.Ledger

@@ -1,10 +1,7 @@
 package loadtest
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -53,14 +50,15 @@ const mostShapes = 8
 func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 	var shapes [2]string
 	if kind == client.Accepted || kind == client.Refused {
-		shapes = shapesOf(r)
+		shapes = target.Shapes(r)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.kinds[code] == "" {
 		w.kinds[code], w.first[code] = kind, target.Shown(r)
 	}
-	if kind == client.Refused && len(w.refused) <= mostShapes && w.refused[shapes[0]] == "" {
+	refused := kind == client.Refused && code != string(api.LockBusy)
+	if refused && len(w.refused) <= mostShapes && w.refused[shapes[0]] == "" {
 		w.refused[shapes[0]] = target.Shown(r)
 	}
 	if kind != client.Accepted {
@@ -79,7 +77,7 @@ func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 
 // tried is told of the answer to a purchase that was tried, and sold.
 func (w *witness) tried(r target.Reply) {
-	for i, shape := range shapesOf(r) {
+	for i, shape := range target.Shapes(r) {
 		w.sold[i].tried[shape] = true
 	}
 }
@@ -178,6 +176,9 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	case r.Final == r.Initial && sold > 0:
 		why = text.Of("the stock stayed %d while %d were sold and %d refused: does a cache show it, or is it another's?").
 			With(r.Final, sold, refused)
+	case len(rows) == 1 && sold > 1 && r.Final == r.Initial-rows[0].Quantity:
+		why = text.Of("%d answers mean sold, and there is one order: does the service take equal requests for one? " +
+			"{{key}} in --request tells them apart").With(sold)
 	case refused == 0 && r.Final < w.units && (r.Sold > r.Initial || rows != nil && sold > len(rows)):
 		why = text.Of("no request was refused although the stock ran out: does the service answer everything with the same " +
 			"status? --ok-body and --refused-body tell such answers apart")
@@ -217,48 +218,3 @@ func (w *witness) refusals() []string { return slices.Sorted(maps.Values(w.refus
 // pageSizes are how many rows lists show where nobody says how many.
 var pageSizes = map[int]bool{10: true, 12: true, 15: true, 20: true, 24: true, 25: true, 30: true, 40: true, 50: true,
 	100: true, 200: true, 250: true, 500: true, 1000: true}
-
-// digits are numbers and ids.
-var digits = regexp.MustCompile(`[0-9a-fA-F]*[0-9][0-9a-fA-F-]*`)
-
-// telling are the members of a JSON body whose values say what happened.
-var telling = regexp.MustCompile(`(?i)^(status|state|code|err(or)?_?(code|no)?|result|outcome|message|msg)$`)
-
-// shapesOf is what two answers that say the same have in common: the status, and the names, types and truth values of a
-// JSON body, first with the values of the members that are telling, or the text of another body, less numbers and ids.
-func shapesOf(r target.Reply) [2]string {
-	var v any
-	if json.Unmarshal(r.Body, &v) == nil {
-		return [2]string{fmt.Sprint(r.Status, " ", shapeIn("", v, true)), fmt.Sprint(r.Status, " ", shapeIn("", v, false))}
-	}
-	said := digits.ReplaceAllString(r.Location+" "+string(r.Body), "#")
-	shape := fmt.Sprintf("%d %.200s", r.Status, strings.Join(strings.Fields(said), " "))
-	return [2]string{shape, shape}
-}
-
-func shapeIn(name string, v any, strict bool) string {
-	tells := strict && telling.MatchString(name)
-	switch v := v.(type) {
-	case map[string]any:
-		var b strings.Builder
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			fmt.Fprintf(&b, "%s:%s,", name, shapeIn(name, v[name], strict))
-		}
-		return "{" + b.String() + "}"
-	case []any:
-		if len(v) == 0 {
-			return "[]"
-		}
-		return "[" + shapeIn("", v[0], strict) + "]"
-	case string:
-		if !tells {
-			return "text"
-		}
-		return digits.ReplaceAllString(v, "#")
-	case float64:
-		if !tells {
-			return "number"
-		}
-	}
-	return fmt.Sprint(v) // true, false, null, or a telling number
-}

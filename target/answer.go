@@ -2,7 +2,11 @@ package target
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,4 +114,49 @@ func (a Answer) names(kind judge.ReservationKind) string {
 		return strings.Trim(strconv.FormatInt(a.Delta, 10), "0")
 	}
 	return a.OrderID
+}
+
+// digits are numbers and ids.
+var digits = regexp.MustCompile(`[0-9a-fA-F]*[0-9][0-9a-fA-F-]*`)
+
+// outcomeNames are the members of a JSON body whose values say what happened.
+var outcomeNames = regexp.MustCompile(`(?i)^(status|state|code|err(or)?_?(code|no)?|result|outcome|message|msg)$`)
+
+// Shapes is what two answers that say the same have in common: the status, and the names, types and truth values of a
+// JSON body, first with the values of the members that are telling, or the text of another body, less numbers and ids.
+func Shapes(r Reply) [2]string {
+	var v any
+	if json.Unmarshal(r.Body, &v) == nil {
+		return [2]string{fmt.Sprint(r.Status, " ", shapeIn("", v, true)), fmt.Sprint(r.Status, " ", shapeIn("", v, false))}
+	}
+	said := digits.ReplaceAllString(r.Location+" "+string(r.Body), "#")
+	shape := fmt.Sprintf("%d %.200s", r.Status, strings.Join(strings.Fields(said), " "))
+	return [2]string{shape, shape}
+}
+
+func shapeIn(name string, v any, strict bool) string {
+	tells := strict && outcomeNames.MatchString(name)
+	switch v := v.(type) {
+	case map[string]any:
+		var b strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			fmt.Fprintf(&b, "%s:%s,", name, shapeIn(name, v[name], strict))
+		}
+		return "{" + b.String() + "}"
+	case []any:
+		if len(v) == 0 {
+			return "[]"
+		}
+		return "[" + shapeIn("", v[0], strict) + "]"
+	case string:
+		if !tells {
+			return "text"
+		}
+		return digits.ReplaceAllString(v, "#")
+	case float64:
+		if !tells {
+			return "number"
+		}
+	}
+	return fmt.Sprint(v) // true, false, null, or a telling number
 }

@@ -61,17 +61,37 @@ func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledge
 		return nil, unfit(text.Of("--orders-url: the answer says that there are %d orders, and has %d of them: give a path "+
 			"that shows all"), orders.total, n)
 	}
-	r.states.Store(product, t.states(orders.rows, ledger.Orders))
-	ledger.Orders = slices.DeleteFunc(ledger.Orders, func(o api.Order) bool { return slices.Contains(t.ids, o.OrderID) })
+	last := lastRead{short: t.short(orders.parts)}
+	kept := []api.Order{}
+	for i, o := range ledger.Orders {
+		if !slices.Contains(t.ids, o.OrderID) {
+			kept, last.rows = append(kept, o), append(last.rows, orders.rows[i])
+		}
+	}
+	last.states, ledger.Orders = t.states(last.rows, kept), kept
+	r.last.Store(product, last)
 	return ledger, nil
 }
 
-// States are the states of the rows that [Remote.Ledger] has read last.
-func (r *Remote) States(product int64) []State {
-	all, _ := r.states.Load(product)
-	states, _ := all.([]State)
-	return states
+// lastRead is what [Remote.Ledger] has seen of a product's books beside the ledger.
+type lastRead struct {
+	rows   []row // of the orders
+	states []State
+	short  string // a part of the stock that has fallen below zero; "" = none
 }
+
+func (r *Remote) lastOf(product int64) lastRead {
+	last, _ := r.last.Load(product)
+	seen, _ := last.(lastRead)
+	return seen
+}
+
+// States are the states of the rows that [Remote.Ledger] has read last.
+func (r *Remote) States(product int64) []State { return r.lastOf(product).states }
+
+// Short is a part of the stock that was not below zero when a purchase was tried, and is when it was read last, as in
+// "A: -2"; "" = there is none.
+func (r *Remote) Short(product int64) string { return r.lastOf(product).short }
 
 // books are the stock and all rows of the orders.
 func (r *Remote) books(ctx context.Context, product, initial int64) (*api.Ledger, list, error) {
@@ -80,47 +100,44 @@ func (r *Remote) books(ctx context.Context, product, initial int64) (*api.Ledger
 		Initial: map[api.Store]int64{ForeignStore: initial}, Stock: map[api.Store]int64{},
 	}
 	for try := 1; ; try++ {
-		units, err := r.left(ctx, product)
+		units, parts, err := r.left(ctx, product)
 		if ledger.Stock[ForeignStore] = units; err != nil || r.Orders == (Source{}) {
-			return ledger, list{}, err
+			return ledger, list{parts: parts}, err
 		}
 		orders, err := r.list(ctx, r.Orders, "orders", product)
 		if err != nil {
 			return ledger, list{}, err
 		}
-		again, err := r.left(ctx, product)
+		again, parts, err := r.left(ctx, product)
 		if ledger.Moved = again != units; err != nil || ledger.Moved && try < bookTries {
 			if err != nil {
 				return ledger, list{}, err
 			}
 			continue
 		}
-		for _, row := range orders.rows {
-			order, err := row.order(product)
-			if err != nil {
-				return ledger, list{}, fmt.Errorf("--orders-...: %w", err)
-			}
-			ledger.Orders = append(ledger.Orders, order)
+		if ledger.Orders, err = ordersOf(orders.rows, product); err != nil {
+			return ledger, list{}, fmt.Errorf("--orders-...: %w", err)
 		}
+		orders.parts = parts
 		return ledger, orders, nil
 	}
 }
 
-// left is the remaining stock of a product.
-func (r *Remote) left(ctx context.Context, product int64) (int64, error) {
+// left is the remaining stock of a product, and its parts.
+func (r *Remote) left(ctx context.Context, product int64) (int64, map[string]int64, error) {
 	stock, err := r.list(ctx, r.Stock, "stock", product)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	units, err := total(stock.rows)
+	units, parts, err := total(stock.rows)
 	less := int64(0)
 	if err == nil && stock.less != nil {
-		less, err = total(stock.less)
+		less, _, err = total(stock.less)
 	}
 	if err != nil {
 		err = fmt.Errorf("--stock-...: %w", err)
 	}
-	return units - less, err
+	return units - less, parts, err
 }
 
 // list returns what a source shows of a product. what, stock or orders, names the option in errors.
@@ -218,9 +235,11 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 	}
 }
 
-// beyond are the rows of a page that were not on the page before: a cursor may include the row that it names.
+// beyond are the rows of a page that were not on the page before: a cursor may include the row that it names. Rows
+// without an id may be equal and be two.
 func beyond(before, shown []row) []row {
-	for len(shown) > 0 && slices.ContainsFunc(before, func(o row) bool { return maps.Equal(o, shown[0]) }) {
+	for len(shown) > 0 && shown[0].first(idNames) != "" &&
+		slices.ContainsFunc(before, func(o row) bool { return maps.Equal(o, shown[0]) }) {
 		shown = shown[1:]
 	}
 	return shown

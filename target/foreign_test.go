@@ -141,13 +141,13 @@ func TestRows(t *testing.T) {
 	rows := rowsIn(found, scalar(found))
 	want := []row{{"orderid": "7", "qty": "2.00", "key": "k"}, {"": "plain"}}
 	testkit.Same(t, rows, want, "rows")
-	o, err := rows[0].order(1)
-	plain, plainErr := rows[1].order(1)
+	o, err := rows[0].order(1, idNames)
+	plain, plainErr := rows[1].order(1, idNames)
 	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" ||
 		plain.Quantity != 1 {
 		t.Errorf("orders = %+v, %v, %+v, %v", o, err, plain, plainErr)
 	}
-	if o, err := (row{"id": "7", "qty": "many"}).order(1); err == nil {
+	if o, err := (row{"id": "7", "qty": "many"}).order(1, idNames); err == nil {
 		t.Errorf("an order of many units = %+v, want an error", o)
 	}
 	stock, err := pick([]byte(body), "data/stock")
@@ -157,11 +157,11 @@ func TestRows(t *testing.T) {
 	if _, err := pick([]byte(body), "/data/nothing"); err == nil {
 		t.Error("pick found /data/nothing")
 	}
-	if n, err := total([]row{{"": "3"}, {"": "4"}}); n != 7 || err != nil {
+	if n, _, err := total([]row{{"": "3"}, {"": "4"}}); n != 7 || err != nil {
 		t.Errorf("total(3, 4) = %d, %v", n, err)
 	}
 	for _, bad := range [][]row{nil, {{"": ""}}, {{"": "many"}}} {
-		if n, err := total(bad); err == nil {
+		if n, _, err := total(bad); err == nil {
 			t.Errorf("total(%v) = %d, want an error", bad, n)
 		}
 	}

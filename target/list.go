@@ -15,9 +15,10 @@ import (
 // list is what a source shows.
 type list struct {
 	rows   []row
-	less   []row  // what is taken away from them, of a stock
-	cached string // the header that says that the answer comes from a cache; "" = none does
-	total  int64  // how many rows there are, as the answer says; -1 = it does not
+	less   []row            // what is taken away from them, of a stock
+	cached string           // the header that says that the answer comes from a cache; "" = none does
+	total  int64            // how many rows there are, as the answer says; -1 = it does not
+	parts  map[string]int64 // of the stock that was read last, beside orders
 }
 
 var nextLink = regexp.MustCompile(`<([^>]*)>[^,<]*;\s*rel="?next"?`)

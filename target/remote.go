@@ -31,7 +31,7 @@ type Remote struct {
 	Redis func(ctx context.Context, words ...string) ([]string, error)
 
 	tried     map[int64]tried // by product, see Try
-	states    sync.Map        // by product, see States
+	last      sync.Map        // by product, the reading of Ledger
 	transport *http.Transport // nil = plainTransport
 }
 

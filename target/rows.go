@@ -18,23 +18,24 @@ import (
 // row is a row of a source: values by lower-case name; a value without a name has the name "".
 type row map[string]string
 
-// total adds up all numbers of the rows, since a service may keep a product's stock in several parts.
-func total(rows []row) (int64, error) {
-	var sum int64
-	seen := false
-	for _, r := range rows {
-		for _, v := range r {
+// total adds up all numbers of the rows, since a service may keep a product's stock in several parts: these too, by
+// row and name.
+func total(rows []row) (sum int64, parts map[string]int64, err error) {
+	parts = map[string]int64{}
+	for i, r := range rows {
+		for name, v := range r {
 			n, err := unitsIn(v)
 			if err != nil {
-				return 0, err
+				return 0, nil, err
 			}
-			sum, seen = sum+n, true
+			sum += n
+			parts[strings.TrimSpace(fmt.Sprint(name, " ", i+1))] = n
 		}
 	}
-	if !seen {
-		return 0, errors.New("the answer has no number of units")
+	if len(parts) == 0 {
+		return 0, nil, errors.New("the answer has no number of units")
 	}
-	return sum, nil
+	return sum, parts, nil
 }
 
 // unitsIn reads a number of units. It may be written with decimals, as a column of type DECIMAL is.
@@ -48,7 +49,8 @@ func unitsIn(text string) (int64, error) {
 
 // The names under which the columns or fields of an order are found.
 var (
-	idNames       = []string{"order_id", "orderid", "id", ""}
+	idNames = []string{"order_id", "orderid", "id", "", "order_no", "orderno", "order_number", "ordernumber", "order_sn",
+		"ordersn", "number", "uuid"}
 	quantityNames = []string{"quantity", "qty", "units"}
 	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
 )
@@ -86,9 +88,47 @@ func (r row) quantity() (string, error) {
 	return "", nil
 }
 
+// ordersOf makes orders of rows. Their id is what they have under the first of idNames that is another in each, or
+// under the first at all; rows without any are told apart by all that is in them.
+func ordersOf(rows []row, product int64) ([]api.Order, error) {
+	all, names, seen := make([]api.Order, len(rows)), idNames, map[string]int{}
+	for _, name := range idNames {
+		if distinct(rows, name) {
+			names = []string{name}
+			break
+		}
+	}
+	for i, r := range rows {
+		o, err := r.order(product, names)
+		if err != nil {
+			return nil, err
+		}
+		if o.OrderID == "" {
+			o.OrderID = string(encoded(map[string]string(r)))
+			if seen[o.OrderID]++; seen[o.OrderID] > 1 {
+				o.OrderID = fmt.Sprintf("%s (%d)", o.OrderID, seen[o.OrderID])
+			}
+		}
+		all[i] = o
+	}
+	return all, nil
+}
+
+// distinct says whether each row has another value under a name.
+func distinct(rows []row, name string) bool {
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if r[name] == "" || seen[r[name]] {
+			return false
+		}
+		seen[r[name]] = true
+	}
+	return true
+}
+
 // order makes an order of a row: of one unit, unless a column or field has the quantity.
-func (r row) order(product int64) (o api.Order, err error) {
-	o = api.Order{ProductID: product, Mode: ServiceName, Store: ForeignStore, Quantity: 1, OrderID: r.first(idNames),
+func (r row) order(product int64, ids []string) (o api.Order, err error) {
+	o = api.Order{ProductID: product, Mode: ServiceName, Store: ForeignStore, Quantity: 1, OrderID: r.first(ids),
 		Key: r.first(keyNames)}
 	if len(r) == 1 {
 		for _, only := range r {

@@ -78,14 +78,20 @@ func (r *Remote) watch(
 				seen.order, seen.quantity = orders.rows[i], orders.rows[i].saysQuantity()
 			}
 		}
-		seen.counts, seen.ids = orders.total == int64(len(orders.rows)), idsOf(l)
+		seen.counts, seen.ids, seen.parts = orders.total == int64(len(orders.rows)), idsOf(l), orders.parts
 		return l, nil
 	}, func(l *api.Ledger, err error, _ time.Time) bool {
 		done := err == nil && before.Stock[ForeignStore]-l.Stock[ForeignStore] == units &&
-			(r.Orders == (Source{}) || len(l.Orders)-len(before.Orders) == 1)
+			(r.Orders == (Source{}) || moreOrders(before, l) == 1)
 		return !done && time.Now().Before(end)
 	})
 	return seen, after, err
+}
+
+// moreOrders is how many orders came between two readings. Rows of one id are one order.
+func moreOrders(before, after *api.Ledger) int {
+	distinct := func(l *api.Ledger) int { return len(slices.Compact(slices.Sorted(slices.Values(idsOf(l))))) }
+	return distinct(after) - distinct(before)
 }
 
 func idsOf(l *api.Ledger) (ids []string) {
@@ -97,7 +103,7 @@ func idsOf(l *api.Ledger) (ids []string) {
 
 // unmoved says what a purchase should have moved and did not; nil = it moved its units, and one order.
 func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, patience time.Duration) error {
-	fell, more := before.Stock[ForeignStore]-after.Stock[ForeignStore], len(after.Orders)-len(before.Orders)
+	fell, more := before.Stock[ForeignStore]-after.Stock[ForeignStore], moreOrders(before, after)
 	orders := r.Orders != (Source{})
 	if fell == units && (!orders || more == 1) {
 		return nil

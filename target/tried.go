@@ -14,11 +14,12 @@ import (
 
 // tried is what the purchase before a run has shown of a product.
 type tried struct {
-	order    row      // the row that it wrote; nil = orders cannot be read
-	ids      []string // of orders that the run does not count; without resets they stay
-	counts   bool     // the total of the list of orders counts its rows
-	quantity bool     // the row says how many units it is about
-	sold     Reply    // the answer
+	order    row              // the row that it wrote; nil = orders cannot be read
+	ids      []string         // of orders that the run does not count; without resets they stay
+	counts   bool             // the total of the list of orders counts its rows
+	quantity bool             // the row says how many units it is about
+	parts    map[string]int64 // of the stock
+	sold     Reply            // the answer
 }
 
 // The names under which a row says whose product it is of, and what became of it.
@@ -34,7 +35,7 @@ var (
 // that was tried, or it was cancelled.
 func (t tried) fits(o row) error {
 	for _, name := range productNames {
-		if want, known := t.order[name]; known && o[name] != want {
+		if want, is := t.order[name], o[name]; want != "" && is != "" && is != want && !strings.HasPrefix(is, "{") {
 			return unfit(text.Of("--orders-...: the row %s is of another product, by its %s, which was %s: give the orders "+
 				"of {{product}} only"), o, name, want)
 		}
@@ -44,16 +45,30 @@ func (t tried) fits(o row) error {
 			"returned ones"), o)
 	}
 	for _, name := range stateNames {
-		if ended.MatchString(o[name]) {
+		if o[name] != t.order[name] && ended.MatchString(o[name]) {
 			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
 		}
 	}
 	for _, name := range endedNames {
-		if v := strings.ToLower(o[name]); v != "" && v != "false" && v != "0" && v != "null" {
+		if v := strings.ToLower(o[name]); o[name] != t.order[name] && v != "" && v != "false" && v != "0" && v != "null" {
 			return unfit(text.Of("--orders-...: the row %s does not stand any more: leave such rows out"), o)
 		}
 	}
 	return nil
+}
+
+// short is a part of a stock that has fallen below zero since the trial; "" = none. Rows that come and go are
+// movements, not parts.
+func (t tried) short(parts map[string]int64) string {
+	if len(parts) < 2 || len(parts) != len(t.parts) {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if before, there := t.parts[name]; there && before >= 0 && parts[name] < 0 {
+			return fmt.Sprintf("%s: %d", name, parts[name])
+		}
+	}
+	return ""
 }
 
 // State is what some rows say of their state, in a member whose value is another in the row of the trial.
@@ -110,6 +125,10 @@ func (t tried) states(rows []row, orders []api.Order) (all []State) {
 			seen[member][v] = true
 		}
 	}
+	byID := map[string]string{}
+	for i, o := range rows {
+		byID[o.first(idNames)] = orders[i].OrderID
+	}
 	for i, o := range rows {
 		flat := o.flat()
 		names := maps.Clone(flat)
@@ -126,6 +145,9 @@ func (t tried) states(rows []row, orders []api.Order) (all []State) {
 					values[member]++
 				}
 				groups[at].Orders[orders[i].OrderID] = true
+				if undone := byID[now]; !had && undone != "" { // a refund that names its order: neither stands
+					groups[at].Orders[undone] = true
+				}
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig/gear"
+	"lastitem/judge"
 	"lastitem/stack"
 	"lastitem/stack/wire"
 	"lastitem/stack/wire/codec"
@@ -42,7 +43,24 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 			l.Service.learnt.suspect(time.Since(began))
 		}
 	}
+	if f.Refused.Body == "" && l.Service.learnt.rest() == 0 { // it refuses in its answer
+		empty(ctx, l, f)
+	}
 	return l.set(ctx, Ask{Stock: Stock})
+}
+
+// empty learns what the service answers at a stock of zero, if it can be set and refuses: a rival that is turned away
+// may be told so by the same status.
+func empty(ctx context.Context, l *Lane, f *target.Foreign) {
+	call, err := f.Caller()
+	if err != nil || l.set(ctx, Ask{Stock: 0}) != nil {
+		return
+	}
+	key := fmt.Sprintf("lab-%d-zero-%d", l.Number, time.Now().UnixNano())
+	r, err := call(target.Ask{Product: l.Product(), Quantity: 1, Key: key}).Send(ctx, l.client, l.A.URL)
+	if err == nil && f.Read(r).Outcome == judge.Refused {
+		l.Service.learnt.emptied(r)
+	}
 }
 
 // seen returns an error if no command of the request passed the actor's proxies.

@@ -40,6 +40,11 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	if s.Lane.Service.Waits {
 		told(history, ledger)
 		busy = target.InProgress(history)
+		for _, p := range s.ops {
+			if p.busy {
+				busy++
+			}
+		}
 		history = target.Named(history, ledger.Orders)
 	}
 	r := judge.Judge(judge.Input{

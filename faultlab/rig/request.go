@@ -67,9 +67,9 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	s.mu.Unlock()
 	s.Note(a, asks[ask.Kind], "")
 	go func() {
-		said, shown, promised := s.send(to, ask)
+		said, shown, promised, busy := s.send(to, ask)
 		s.mu.Lock()
-		p.promised, p.shown = promised, shown
+		p.promised, p.shown, p.busy = promised, shown, busy
 		p.said(ask, said, p.op.Client, p.op.Call)
 		p.op.Return = int64(s.now())
 		p.hold.Return = p.op.Return
@@ -82,19 +82,25 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 }
 
 // send sends a request and returns what came of it, and of a service that is not ours how a story shows it: as it came.
-func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised bool) {
+// busy: it was refused by another answer than the one at a stock of zero, without naming an order, and counts as
+// declined.
+func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised, busy bool) {
 	call := s.Lane.Service.Call
 	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
 		call = s.Lane.site().shop().Call
 	}
 	r, err := call(ask.Ask).Send(context.Background(), s.Lane.client, to)
 	if err != nil {
-		return target.Answer{Outcome: judge.Unknown}, "", false
+		return target.Answer{Outcome: judge.Unknown}, "", false, false
 	}
+	said = s.Lane.Service.Read(ask.Kind, r)
 	if s.Lane.Service.Waits {
-		shown = " (" + target.Shown(r) + ")"
+		shown, promised = " ("+target.Shown(r)+")", r.Promises()
 	}
-	return s.Lane.Service.Read(ask.Kind, r), shown, s.Lane.Service.Waits && r.Promises()
+	if busy = said.Outcome == judge.Refused && said.OrderID == "" && s.Lane.Service.learnt.unlike(r); busy {
+		said.Outcome, said.Code = judge.Declined, api.LockBusy
+	}
+	return said, shown, promised, busy
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for

@@ -111,6 +111,7 @@ type Pending struct {
 	short int64               // the product that has refused a cart; 0 = not told
 	// promised: the answer says that the order is written later.
 	promised bool
+	busy     bool      // see Scene.send
 	stuck    bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
 	shown    string    // the answer as it came, of a service that is not ours
 	givenUp  *judge.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits

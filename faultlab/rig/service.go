@@ -163,6 +163,8 @@ type learnt struct {
 	traced bool
 	guess  time.Duration
 	idle   map[[2]string]bool // server and pattern of what replicas send though nobody asks them
+	// soldOut is the shape of the answer at a stock of zero; "" = not seen.
+	soldOut string
 
 	watching sync.Mutex
 	works    *bool // see Lane.worksAlone; nil = not watched yet
@@ -207,6 +209,23 @@ func (x *learnt) resetWithin() time.Duration {
 		return time.Hour
 	}
 	return max(mostStill, 4*x.sets)
+}
+
+// emptied notes the answer at a stock of zero.
+func (x *learnt) emptied(r target.Reply) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.soldOut = target.Shapes(r)[0]
+}
+
+// unlike says whether an answer that refuses is another than the one at a stock of zero.
+func (x *learnt) unlike(r target.Reply) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.soldOut != "" && x.soldOut != target.Shapes(r)[0]
 }
 
 // suspect notes before the first trace that a request may have been worked on for so long.

@@ -109,7 +109,7 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 		return s, err
 	}
 	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
-		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") ||
+		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") || ruleless(k) ||
 			l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
 	})
 	for _, k := range s.Redis {
@@ -125,6 +125,16 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 		}
 	}
 	return s, nil
+}
+
+// ruleless says that the rules of a product only tell in which runs it is.
+func ruleless(k gear.Key) bool {
+	for i := 0; i < len(k.Values); i += 2 {
+		if field := k.Values[i]; field != "run" && field != "book" {
+			return false
+		}
+	}
+	return strings.HasPrefix(k.Name, "rules:")
 }
 
 // held returns how many reservations are held.

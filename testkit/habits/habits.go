@@ -28,6 +28,7 @@ type Shop struct {
 	keys    map[string]order
 	busy    map[string]chan bool // by key, when another request with it was turned away
 	asked   int64
+	refused bool
 	bought  time.Time // when the last order was written
 	counted time.Time // when a shop that counts late has counted its stock
 	last    int64
@@ -68,7 +69,7 @@ func (s *Shop) reset(w http.ResponseWriter, r *http.Request) {
 	s.stock[p], _ = strconv.ParseInt(r.PathValue("stock"), 10, 64)
 	s.orders[p] = nil
 	delete(s.cached, p)
-	s.asked = 0
+	s.asked, s.refused = 0, false
 	send(w, http.StatusOK, order{"ok": true})
 }
 
@@ -185,11 +186,44 @@ func (s *Shop) write(p string, n int64) order {
 	if s.Habit == "all products in one list" && s.last%10 == 0 {
 		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
 	}
-	if s.Habit == "numbers of its own" {
+	return order{"order_id": s.named(p, o, n)}
+}
+
+// named is how an answer names an order.
+func (s *Shop) named(p string, o order, n int64) any {
+	switch s.Habit {
+	case "numbers of its own":
 		o["key"] = fmt.Sprint("wc_order_", s.last)
-		return order{"order_id": fmt.Sprintf("ORD-%06d", s.last)}
+		return fmt.Sprintf("ORD-%06d", s.last)
+	case "padded numbers":
+		return fmt.Sprintf("%02d", s.last)
+	case "counts from one each run":
+		return len(s.orders[p])
+	case "one name for all":
+		return "PENDING"
+	case "numbers that come again":
+		o["order_id"] = s.last%20 + 1
+		return o["order_id"]
+	case "numbers of other rows":
+		if o["number"] = fmt.Sprintf("ORD-%06d", s.last); len(s.orders[p]) > 1 && s.last%20 == 7 {
+			o["number"] = s.orders[p][0]["number"]
+		}
+		return fmt.Sprintf("ORD-%06d", s.last)
+	case "rows without ids":
+		delete(o, "id")
+	case "a row for each place":
+		o["qty"], o["order_id"] = int64(1), s.last
+		delete(o, "id")
+		for range n - 1 {
+			s.orders[p] = append(s.orders[p], order{"order_id": s.last, "qty": 1})
+		}
+	case "refunds have rows":
+		if s.last%10 == 0 {
+			s.stock[p] += n
+			s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("r", s.last), "refund_of": s.last})
+		}
 	}
-	return order{"order_id": o["id"]}
+	return o["id"]
 }
 
 // sell is one purchase under a lock.
@@ -211,6 +245,20 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		return
 	}
 	switch s.Habit {
+	case "fails while it holds":
+		if asked%10 == 0 {
+			s.hold(p, n)
+			send(w, http.StatusPaymentRequired, order{"message": "the card was declined"})
+			return
+		}
+		send(w, http.StatusCreated, s.write(p, n))
+	case "one buyer, one order":
+		if len(s.orders[p]) > 0 {
+			s.stock[p] += n
+		} else {
+			s.write(p, n)
+		}
+		send(w, http.StatusCreated, order{"ok": true})
 	case "leaks":
 		if asked%10 == 0 {
 			send(w, http.StatusConflict, order{"message": "payment failed"})
@@ -275,8 +323,19 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 	}
 }
 
+// hold keeps units that were taken until somebody was refused, and puts them back. The shop is locked.
+func (s *Shop) hold(p string, n int64) {
+	for i := 0; !s.refused && len(s.orders[p]) > 0 && i < 100; i++ { // the purchase that is tried comes alone
+		s.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		s.mu.Lock()
+	}
+	s.stock[p] += n
+}
+
 // refuse says that a product is sold out. The shop is locked.
 func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
+	s.refused = true
 	switch s.Habit {
 	case "voided payments":
 		s.write(p, n)
@@ -372,6 +431,8 @@ func (s *Shop) left(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, order{"qty": fmt.Sprintf("%d.0000", n)})
 	case "byte order mark":
 		_, _ = fmt.Fprintf(w, "\ufeff{\"qty\": %d}", n)
+	case "a place below zero":
+		send(w, http.StatusOK, order{"qty": []int64{n - 2, 2}})
 	case "allocates":
 		send(w, http.StatusOK, order{"qty": []int64{400, 200}, "allocated": 600 - n})
 	case "parts":
