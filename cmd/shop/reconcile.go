@@ -99,10 +99,11 @@ func reconcileOnce(cmd *cobra.Command, c *target.Shop, f *reconcileFlags) error 
 			return json.NewEncoder(w).Encode(r)
 		}
 		_, err := fmt.Fprintf(w, text.Of("product %d: Redis %d, in flight %d, SQL %d; drift %d (leaked %d, forgotten %d), "+
-			"repaired %d\n").In(f.lang), r.ProductID, r.Front, r.InFlight, r.Book, r.Drift, r.Leaked, r.Forgotten, r.Repaired)
+			"repaired %d, stuck %d\n").In(f.lang), r.ProductID, r.Front, r.InFlight, r.Book, r.Drift, r.Leaked, r.Forgotten,
+			r.Repaired, r.Stuck)
 		return err
 	})
-	if err == nil && r.Drift != r.Repaired {
+	if err == nil && (r.Drift != r.Repaired || r.Stuck != 0) {
 		err = cli.EndWith(exitInconclusive)
 	}
 	return err

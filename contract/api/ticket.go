@@ -74,6 +74,7 @@ type Reconciliation struct {
 	InFlight   int64 `json:"in_flight"`
 	Book       int64 `json:"book"`
 	OldestMS   int64 `json:"oldest_ms"`
-	Repaired   int64 `json:"repaired"` // units by which the front was changed
+	Stuck      int64 `json:"stuck,omitempty"` // tickets without an entry in the stream; below 0, entries without a ticket
+	Repaired   int64 `json:"repaired"`        // units by which the front was changed
 	Generation int64 `json:"generation"`
 }

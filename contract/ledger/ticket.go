@@ -44,6 +44,9 @@ type TicketLook struct {
 	Corrected, Journal int64
 	Generation         int64 // the number of the last correction
 	OldestMS           int64 // for how long the oldest ticket has waited
+	// Stuck is how many tickets have no entry in the stream, so that nobody writes their orders; below zero, entries
+	// without a ticket. Only somebody else's hand does that.
+	Stuck int64
 }
 
 // Drift is how many units nobody can buy or, below zero, how many were promised that SQL does not have. Sales, ends,

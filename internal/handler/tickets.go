@@ -55,6 +55,6 @@ func (b *books) reconcile(c *gin.Context) outcome {
 	}
 	return b.send(c, api.Reconciliation{
 		ProductID: id, Drift: r.Drift(), Leaked: r.Leaked(), Forgotten: r.Forgotten(), Front: r.Front, InFlight: r.InFlight,
-		Book: r.Book, OldestMS: r.OldestMS, Repaired: r.Repaired, Generation: r.Generation,
+		Book: r.Book, OldestMS: r.OldestMS, Stuck: r.Stuck, Repaired: r.Repaired, Generation: r.Generation,
 	})
 }

@@ -174,6 +174,30 @@ func TestReconcileAfterAFailover(t *testing.T) {
 	})
 }
 
+// Tickets whose entries somebody has deleted are named, and so are entries without tickets: a repair of what seems to
+// be missing then would promise it twice.
+func TestReconcileNamesWhatIsStuck(t *testing.T) {
+	t.Parallel()
+	onEachLine(t, 9, ledger.Rules{}, func(l aLine) {
+		for _, c := range []struct {
+			deleted string
+			stuck   int64
+		}{{"stream", 2}, {"tickets", -2}} {
+			l.SetStock(l.t, l.product, 9, 0)
+			l.win("", "")
+			l.win("", "")
+			l.redis("DEL", c.deleted)
+			r, err := l.reconcile(false)
+			testkit.Must(l.t, err)
+			testkit.Is(l.t, r.Stuck, c.stuck, "tickets without entries")
+			_, err = l.reconcile(true)
+			if refused := errors.Is(err, stock.ErrReconcile); refused != (c.stuck < 0) {
+				l.t.Errorf("a repair without %s = %v", c.deleted, err)
+			}
+		}
+	})
+}
+
 // Where a reconciliation cannot tell, or would hide something else, it refuses with the reason and changes nothing.
 func TestReconcileRefuses(t *testing.T) {
 	t.Parallel()

@@ -208,6 +208,9 @@ func (r *Reconciler) repairable(ctx context.Context, product int64, s sides) err
 	if s.uneven {
 		return refuse(product, "the initial stocks differ: an adjustment has reached one store only; repeat it with its key")
 	}
+	if s.Stuck < 0 {
+		return refuse(product, "entries in the stream have no ticket: consumers may still sell them")
+	}
 	if d := s.Drift(); d > s.Initial || d < -s.Initial {
 		return refuse(product, fmt.Sprintf("a drift of %d units is more than there were at first", d))
 	}
@@ -285,6 +288,10 @@ func (r *Reconciler) round() (most int64, err error) {
 		did, failed := r.Reconcile(r.ctx, product, r.o.Repair)
 		if errors.Is(failed, stock.ErrReconcile) {
 			continue
+		}
+		if did.Stuck != 0 {
+			r.warn("tickets without entries in the stream, or below zero, entries without tickets", product,
+				fmt.Errorf("%d", did.Stuck))
 		}
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("product %d: %w", product, failed))

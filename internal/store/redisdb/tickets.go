@@ -162,7 +162,7 @@ func (t *Tickets) Look(product int64) (l Look, err error) {
 	numbers, _ := list[1].([]any)
 	var orders, changes, ticketed int64
 	for i, to := range []*int64{&l.Front, &l.Initial, &orders, &changes, &ticketed, &l.Passed, &l.Corrected, &l.Generation,
-		&l.InFlight, &l.OldestMS} {
+		&l.InFlight, &l.OldestMS, &l.Stuck} {
 		err = errors.Join(err, integer(numbers, i, to))
 	}
 	l.Other, l.Ticketed = orders+changes > 0, ticketed > 0
