@@ -66,8 +66,8 @@ func (j *judge) look() {
 		return
 	}
 	b := t.Book
-	if b.Unread != "" {
-		j.lack(text.Of("the two sides could not be compared: %s"), b.Unread)
+	if t.Unread != "" {
+		j.lack(text.Of("the two sides could not be compared: %s"), t.Unread)
 		return
 	}
 	switch drift := b.Drift(); {
