@@ -162,8 +162,8 @@ func TestReconcileAfterAFailover(t *testing.T) {
 		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 5, Sold: 5, Orders: 5})
 
 		l.redis("DEL", "stream")
-		testkit.Must(l.t, l.Replicas[2].Shop.Close(l.t.Context())) // nobody consumes
-		l.front(2, "passed", 1)                                    // and the last two are won again
+		testkit.Must(l.t, l.Replicas[2].Close(l.t.Context())) // nobody consumes
+		l.front(2, "passed", 1)                               // and the last two are won again
 		lost := []string{l.win("", ""), l.win("", "")}
 		l.wantRepair(0, 2)
 		l.consume()
