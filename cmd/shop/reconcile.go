@@ -31,9 +31,9 @@ func newReconcile(lang string) *cobra.Command {
 		Use:   "reconcile",
 		Short: text.Of("Compare Redis with SQL where tickets are sold, and repair the count").In(lang),
 		Long: text.Of(`Compare what Redis and SQL have of a product that is sold by tickets (redis-stream), at one moment
-while it sells: stock in SQL = count in Redis + tickets in flight, else units have leaked, or Redis has forgotten orders. With
---repair the difference is added to the count in Redis, once, if two looks agree on it; SQL is never changed. Where it
-cannot tell, it refuses and says why.
+while it sells: stock in SQL = count in Redis + tickets in flight, else units have leaked, or Redis has forgotten
+orders. With --repair the difference is added to the count in Redis, once, if two looks agree on it; SQL is never
+changed. Where it cannot tell, it refuses and says why.
 
 It exits with 0 if both agree or the count was repaired, and 3 if they differ or nothing can be told.`).In(lang),
 		Example: "  shop reconcile\n  shop reconcile --product 205 --repair\n  shop reconcile --every 30s -o json",

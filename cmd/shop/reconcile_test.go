@@ -33,7 +33,8 @@ func TestReconcileCommand(t *testing.T) {
 		code int
 		said string
 	}{
-		{nil, exitInconclusive, "product 101: Redis 3, in flight 2, SQL 6; drift 1 (leaked 1, forgotten 0), repaired 0, stuck 0\n"},
+		{nil, exitInconclusive, "product 101: Redis 3, in flight 2, SQL 6; drift 1 (leaked 1, forgotten 0), repaired 0, " +
+			"stuck 0\n"},
 		{[]string{"--repair", "-o", "json"}, cli.ExitOK, `"repaired":1`},
 		{[]string{"--repair", "--lang", "zh"}, cli.ExitOK, "已修正 1"},
 		{[]string{"--product", "9"}, exitInconclusive, "it is not sold by tickets"},

@@ -24,7 +24,7 @@ func TestReplicaReconciles(t *testing.T) {
 	testkit.Must(t, r.Set.Client.Set(t.Context(), front, "limited:0:5", 0).Err())
 	for _, repair := range []bool{false, true} {
 		want := map[bool]float64{false: 3, true: 0}[repair]
-		drift := func() float64 { return math.NaN() }
+		drift := math.NaN
 		s, err := shop.New(r.Backends, shop.Options{
 			Tickets: shop.TicketOptions{Off: true, Reconcile: time.Millisecond, Apart: time.Millisecond, Repair: repair},
 			Gauge: func(name, _ string, _ map[string]string, read func() float64) {

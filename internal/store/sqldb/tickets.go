@@ -109,9 +109,9 @@ func (t *Tx) SoldOf(tickets map[string]int64) (units int64, err error) {
 }
 
 // Ticketed says whether tickets of a run have ended.
-func (t *Tx) Ticketed(product, run int64) (any bool, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.ReceivedAny, product, run).Scan(&any)
-	return any, statementError(err)
+func (t *Tx) Ticketed(product, run int64) (there bool, err error) {
+	err = t.conn.QueryRowContext(t.ctx, t.q.ReceivedAny, product, run).Scan(&there)
+	return there, statementError(err)
 }
 
 // Reconciled returns the last generation in the journal of a run, and what the corrections up to the generation that
