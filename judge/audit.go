@@ -122,8 +122,9 @@ type TicketOp struct {
 // Units that were given back count as taken where refusals are judged: that blames nobody wrongly, and misses a refusal
 // that came after its unit was back.
 type Tickets struct {
-	Book api.TicketBook // all pages, read when nothing fell any more
-	Told []TicketOp
+	Book   api.TicketBook // all pages, read when nothing fell any more
+	Unread string         // why the two sides could not be compared; "" = they were
+	Told   []TicketOp
 	// Poisoned are tickets that the schedule has made fail.
 	Poisoned map[string]bool
 	// Redelivered is how many tickets must have been read twice or more; 0 = none need be.

@@ -40,7 +40,7 @@ func (j *judge) openTickets() {
 			j.ops[i].Outcome = Unknown
 		}
 	}
-	if !told && len(j.ops) > 0 {
+	if !told && len(j.ops) > 0 && !j.in.Directed {
 		j.idle(text.Of("no ticket was given"))
 	}
 	if len(queued) > 0 {
@@ -66,8 +66,8 @@ func (j *judge) look() {
 		return
 	}
 	b := t.Book
-	if b.Unread != "" {
-		j.lack(text.Of("the two sides could not be compared: %s"), b.Unread)
+	if t.Unread != "" {
+		j.lack(text.Of("the two sides could not be compared: %s"), t.Unread)
 		return
 	}
 	switch drift := b.Drift(); {

@@ -61,7 +61,7 @@ func (c *Control) newService(p plan.Plan, m api.Mode) service {
 		reservations: c.Reservations,
 	}
 	if m.Tickets {
-		s.ticket = c.following(p.Follow).Ticket
+		s.ticket, s.tickets = c.following(p.Follow).Ticket, c.Tickets
 	}
 	return s
 }

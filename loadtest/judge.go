@@ -50,7 +50,7 @@ func ticketsOf(res *Result, book bookkeeping, product int64) *judge.Tickets {
 	if book.tickets == nil {
 		return nil
 	}
-	t := &judge.Tickets{Book: *book.tickets}
+	t := &judge.Tickets{Book: *book.tickets, Unread: book.unread}
 	if res.Tickets != nil {
 		t.Told = res.Tickets.Told[product]
 	}

@@ -36,7 +36,7 @@ type service struct {
 	judge func(in judge.Input, product int64, b bookkeeping) judge.Report
 	// ticket tells what became of a ticket, and tickets reads all of a product; nil = it is not sold by tickets.
 	ticket  func(ctx context.Context, id string, wait time.Duration) (api.Ticket, error)
-	tickets func(ctx context.Context, product int64) (api.TicketBook, error)
+	tickets func(ctx context.Context, product int64) (*api.TicketBook, error)
 	// reservations reads those of a product.
 	reservations func(ctx context.Context, product int64, store api.Store) (*api.Reservations, error)
 }
@@ -45,6 +45,7 @@ type service struct {
 type bookkeeping struct {
 	ledger  *api.Ledger     // nil = missing data for the judge
 	tickets *api.TicketBook // nil = they are not read
+	unread  string          // why the two sides of a product that is sold by tickets could not be compared
 	early   bool            // it was read when a request without an answer could still be executed
 	// restless: the books of somebody's service had not come to rest
 	restless bool

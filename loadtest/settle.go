@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -51,10 +52,12 @@ func settleAll(ctx context.Context, svc service, res *Result) map[int64]bookkeep
 	}
 	books := atOnce(asked(res, over), func(product, last int64) (b bookkeeping) {
 		defer func() {
-			if svc.tickets != nil && b.err == nil {
-				var book api.TicketBook
-				book, b.err = svc.tickets(ctx, product)
-				b.tickets = &book
+			if svc.tickets == nil || b.err != nil {
+				return
+			}
+			b.tickets, b.err = svc.tickets(ctx, product)
+			if p, refused := errors.AsType[*target.ProblemError](b.err); refused && p.Problem.Code == api.ReconcileRefused {
+				b.tickets, b.unread, b.err = &api.TicketBook{}, p.Problem.Detail, nil
 			}
 		}()
 		read := func(ctx context.Context) (*api.Ledger, error) { return svc.ledger(ctx, product) }

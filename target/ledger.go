@@ -116,6 +116,36 @@ func addUp(l *api.Ledger) error {
 	return nil
 }
 
+// Tickets returns the tickets of a product that is sold by them, each once, by id, and the units of one moment before
+// they were read. It needs the admin token.
+func (s *Shop) Tickets(ctx context.Context, product int64) (*api.TicketBook, error) {
+	path := productPath(product, "/tickets")
+	all, rows := new(api.TicketBook), map[string]api.TicketEnd{}
+	if err := s.getPatiently(ctx, path, all); err != nil {
+		return nil, err
+	}
+	for page := *all; ; {
+		for _, t := range page.Tickets { // of one that ended meanwhile the end comes later
+			rows[t.ID] = t
+		}
+		if page.Next == "" {
+			break
+		}
+		if len(page.Tickets) == 0 || len(rows) > s.most() {
+			return nil, text.Of("GET %s: more than %d rows").Errorf(path, s.most())
+		}
+		next := page.Next
+		page = api.TicketBook{}
+		if err := s.getPatiently(ctx, path+"?after="+url.QueryEscape(next), &page); err != nil {
+			return nil, err
+		}
+	}
+	all.Next, all.Tickets = "", slices.SortedFunc(maps.Values(rows), func(a, b api.TicketEnd) int {
+		return cmp.Compare(a.ID, b.ID)
+	})
+	return all, nil
+}
+
 // getPatiently is get with retries after a 429.
 func (s *Shop) getPatiently(ctx context.Context, path string, body any) error {
 	for tries := 1; ; tries++ {

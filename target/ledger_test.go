@@ -14,6 +14,24 @@ import (
 	"lastitem/testkit/fakeshop"
 )
 
+// The pages of a product's tickets are one list, in which each has one row: one that ended between two pages has ended.
+func TestTicketsOfAllPages(t *testing.T) {
+	t.Parallel()
+	pages := map[string]api.TicketBook{
+		"": {Front: 3, InFlight: 2, Next: "queued/2", Tickets: []api.TicketEnd{{ID: "2", State: api.TicketQueued},
+			{ID: "3", State: api.TicketQueued}}},
+		"queued/2": {Next: "sold/1", Tickets: []api.TicketEnd{{ID: "1", State: "sold"}}},
+		"sold/1":   {Tickets: []api.TicketEnd{{ID: "2", State: "sold"}}},
+	}
+	c := &Shop{URL: testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fakeshop.Send(w, pages[r.FormValue("after")])
+	})).URL}
+	all, err := c.Tickets(t.Context(), 7)
+	testkit.Must(t, err)
+	testkit.Same(t, all, &api.TicketBook{Front: 3, InFlight: 2, Tickets: []api.TicketEnd{{ID: "1", State: "sold"},
+		{ID: "2", State: "sold"}, {ID: "3", State: api.TicketQueued}}}, "tickets")
+}
+
 // reading returns a read that takes d, and whose product is how many reads there have been.
 func reading(d time.Duration) func(context.Context) (*api.Ledger, error) {
 	n := int64(0)

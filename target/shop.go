@@ -132,6 +132,17 @@ func (s *Shop) Adjust(ctx context.Context, product int64, by api.Adjust, key str
 	}
 }
 
+// Reconcile compares what Redis and SQL have of a product that is sold by tickets, and repairs the count in Redis if
+// asked to. It needs the admin token.
+func (s *Shop) Reconcile(ctx context.Context, product int64, repair bool) (r api.Reconciliation, err error) {
+	said, err := s.do(ctx, Call{Method: http.MethodPost, Path: productPath(product, "/reconcile"), ContentType: jsonType,
+		Body: encoded(map[string]bool{"repair": repair})})
+	if err == nil {
+		err = json.Unmarshal(said, &r)
+	}
+	return r, err
+}
+
 // get reads path into body.
 func (s *Shop) get(ctx context.Context, path string, body any) error {
 	said, err := s.do(ctx, Call{Method: http.MethodGet, Path: path})

@@ -91,7 +91,8 @@ func groups(lang string) []group {
 			newTrace(lang)}},
 		{text.Of("Judge it").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
 		{text.Of("Run it").In(lang), []*cobra.Command{
-			newServe(lang), newMigrate(lang), newStock(lang), newLock(lang), newRolling(lang), newConsoleCommand(lang),
+			newServe(lang), newMigrate(lang), newStock(lang), newReconcile(lang),
+			newLock(lang), newRolling(lang), newConsoleCommand(lang),
 			newSettings(lang),
 			newVersion(lang),
 			newCompletion(lang),

@@ -24,6 +24,7 @@ const (
 	HoldUnsupported      Code = "hold_unsupported"
 	ReturnUnsupported    Code = "return_unsupported"
 	AdjustUnsupported    Code = "adjust_unsupported"
+	ReconcileRefused     Code = "reconcile_refused"
 	ReservationExpired   Code = "reservation_expired"
 	ReservationCancelled Code = "reservation_cancelled"
 	ReservationConfirmed Code = "reservation_confirmed"
@@ -79,6 +80,7 @@ var Codes = map[Code]Facts{
 	HoldUnsupported:      {http.StatusConflict, "No holds here", No},
 	ReturnUnsupported:    {http.StatusConflict, "No returns here", No},
 	AdjustUnsupported:    {http.StatusConflict, "The stock cannot be adjusted", No},
+	ReconcileRefused:     {http.StatusConflict, "The stock cannot be reconciled", No},
 	ReservationExpired:   {http.StatusGone, "Reservation expired", No},
 	ReservationCancelled: {http.StatusConflict, "Reservation cancelled", No},
 	ReservationConfirmed: {http.StatusConflict, "Reservation confirmed", No},

@@ -37,15 +37,15 @@ type TicketBook struct {
 	Settled   int64 `json:"settled"`   // of these, units whose end is in SQL as "sold" already
 	Book      int64 `json:"book"`      // the stock in SQL
 	Passed    int64 `json:"passed"`    // whose end "sold" Redis has been told
-	Corrected int64 `json:"corrected"` // that reconciliations have added to the front, or taken
-	Journal   int64 `json:"journal"`   // the same, by the journal in SQL: the sum of what was applied
+	// Corrected is what reconciliations have taken from the front, below zero, for orders that Redis did not know of; what
+	// had leaked and came back is not in it. So Front + InFlight + Passed = Initial + Corrected while nothing leaks.
+	Corrected int64 `json:"corrected"`
+	Journal   int64 `json:"journal"` // the same, by the journal in SQL: the sum of what was applied
 	// Generation counts the corrections; OldestMS is the age of the ticket that waits for the longest time.
 	Generation int64 `json:"generation"`
 	OldestMS   int64 `json:"oldest_ms"`
-	// Unread says why the units could not be read as of one moment, or not compared; "" = they are.
-	Unread string `json:"unread,omitempty"`
-	// Tickets are those in flight, as "queued", and the ends that are in SQL, by id. Next is the query after of the next
-	// page; "" = this is the last.
+	// Tickets are those in flight, as "queued", and then the ends that are in SQL, by end and id. Next is the query after
+	// of the next page; "" = this is the last.
 	Tickets []TicketEnd `json:"tickets"`
 	Next    string      `json:"next,omitempty"`
 }
@@ -74,6 +74,7 @@ type Reconciliation struct {
 	InFlight   int64 `json:"in_flight"`
 	Book       int64 `json:"book"`
 	OldestMS   int64 `json:"oldest_ms"`
-	Repaired   int64 `json:"repaired"` // units by which the front was changed
+	Stuck      int64 `json:"stuck,omitempty"` // tickets without an entry in the stream; below 0, entries without a ticket
+	Repaired   int64 `json:"repaired"`        // units by which the front was changed
 	Generation int64 `json:"generation"`
 }

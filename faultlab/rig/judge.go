@@ -41,10 +41,9 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
-	for i, op := range history {
-		if s.Tickets.refused[op.OrderID] && !Stands(ledger, op.OrderID) {
-			history[i].Outcome, history[i].OrderID = judge.Declined, ""
-		}
+	tickets, err := s.Tickets.read(ctx)
+	if err != nil {
+		return judge.Report{}, err
 	}
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
@@ -60,6 +59,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
+		Tickets: tickets,
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()

@@ -179,12 +179,13 @@ func (r *Reservations) SweepAll(ctx context.Context) error {
 }
 
 // FollowSweep returns when the sweep of an actor, or its turn with tickets, is held, is over, or waits for a row that
-// somebody else has locked.
+// somebody else has locked. A turn that lasts longer than undrainedFor is left alone.
 func (r *Reservations) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
 	held := func() bool { return at != nil && reached(hold) }
-	nothing := a.foundNothing()
+	nothing, began := a.foundNothing(), time.Now()
+	stuck := func() bool { return nothing() || time.Since(began) > undrainedFor }
 	err := gear.Until(ctx, "a turn", func() bool {
-		return held() || a.Rests() || a.waitsForRow(a.Began()) || nothing() && !r.scene.Lane.Sweeps()
+		return held() || a.Rests() || a.waitsForRow(a.Began()) || !r.scene.Lane.Sweeps() && stuck()
 	})
 	if held() && a.told != hold {
 		a.told = hold

@@ -144,6 +144,19 @@ func (t *Tickets) drain(ctx context.Context) error {
 	return err
 }
 
+// read reads what a judge needs; nil = the lane sells none.
+func (t *Tickets) read(ctx context.Context) (*judge.Tickets, error) {
+	l := t.scene.Lane
+	if !consumes(l) {
+		return nil, nil //nolint:nilnil // nil = there are none
+	}
+	book, err := l.site().shop().Tickets(ctx, l.Product())
+	if err != nil {
+		return nil, err
+	}
+	return &judge.Tickets{Book: *book, Poisoned: t.refused}, nil
+}
+
 // restConsumers has the consumers read until there is nothing, so that no read is parked when a schedule begins: one
 // that is parked for very long would be given up by its client.
 func restConsumers(ctx context.Context, l *Lane) error {

@@ -252,7 +252,8 @@ func foreign(ctx context.Context, conn *sql.Conn) error {
 
 // Tables are the tables that the migrations make, besides lastitem_migrations.
 var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock", "reservation", "reservation_item",
-	"reservation_event", "payment", "buyer_units", "unit", "adjustment", "order_return", "received"}
+	"reservation_event", "payment", "buyer_units", "unit", "adjustment", "order_return", "received",
+	"reconciliation"}
 
 // Migrations lists the migrations of a dialect ("mysql" or "sqlite") in order.
 func Migrations(dialect string) ([]Migration, error) {

@@ -23,6 +23,8 @@ var explanations = map[api.Code]text.Text{
 	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; " +
 		"or the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the " +
 		"stock again"),
+	api.ReconcileRefused: text.Of("it cannot be told what is missing, or a repair would hide something else; the " +
+		"problem says why, and nothing was changed"),
 	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
 		"payment must go back to its buyer where refund is true"),
 	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go " +

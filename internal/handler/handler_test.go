@@ -31,6 +31,8 @@ type fakeShop struct {
 	ledger    func(id int64) (shop.Ledger, error)
 	page      func(shop.Page) (shop.Ledger, error)
 	adjust    func(id int64, at stock.Store, a ledger.Adjustment) (shop.Adjusted, error)
+	tickets   func(id int64, after string) ([]ledger.TicketEnd, string, ledger.TicketLook, error)
+	reconcile func(id int64, repair bool) (ledger.Reconciled, error)
 	keepKeys  time.Duration
 	// readLocked stands for the lock that is not got
 	readLocked func(mode string, wait time.Duration) error
@@ -77,6 +79,15 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 
 func (f *fakeShop) Ticket(context.Context, string, time.Duration) (ledger.TicketEnd, error) {
 	return ledger.TicketEnd{}, stock.ErrNoTicket
+}
+
+func (f *fakeShop) Tickets(_ context.Context, product int64, after string) ([]ledger.TicketEnd, string,
+	ledger.TicketLook, error) {
+	return f.tickets(product, after)
+}
+
+func (f *fakeShop) Reconcile(_ context.Context, product int64, repair bool) (ledger.Reconciled, error) {
+	return f.reconcile(product, repair)
 }
 
 func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }

@@ -20,6 +20,7 @@ import (
 type books struct {
 	*answers
 	Products
+	Ticketing
 	metrics *metrics
 	pages   gate // GET .../orders and .../ledger
 	audits  gate // GET .../audit

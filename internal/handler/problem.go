@@ -47,6 +47,7 @@ var problems = []struct {
 	{err: stock.ErrSoldOut, code: api.SoldOut},
 	{err: stock.ErrReturnUnsupported, code: api.ReturnUnsupported},
 	{err: stock.ErrAdjustUnsupported, code: api.AdjustUnsupported},
+	{err: stock.ErrReconcile, code: api.ReconcileRefused},
 	{err: stock.ErrSegmented, code: api.ProductSegmented},
 	{err: stock.ErrOtherWay, code: api.LimitUnsupported},
 	{err: stock.ErrReservationUnsupported, code: api.HoldUnsupported},
@@ -146,6 +147,11 @@ func problemOf(err error, instance string) api.Problem {
 					"PUT /products/%d/stock creates the product in every store", e.Store, e.ProductID)
 			}
 			p.ProductID, p.Detail = e.ProductID, fmt.Sprintf("product %d: %s", e.ProductID, detail)
+		}
+	case api.ReconcileRefused:
+		var e *stock.ReconcileError
+		if errors.As(err, &e) {
+			p.ProductID, p.Detail = e.ProductID, fmt.Sprintf("product %d: %s", e.ProductID, e.Why)
 		}
 	case api.ModeUnavailable:
 		var e *stock.ModeError

@@ -75,6 +75,7 @@ var sentinels = map[string]struct {
 	"ErrReturnUnsupported":      {stock.ErrReturnUnsupported, api.ReturnUnsupported},
 	"ErrAdjustUnsupported":      {stock.ErrAdjustUnsupported, api.AdjustUnsupported},
 	"ErrOtherWay":               {stock.ErrOtherWay, api.LimitUnsupported},
+	"ErrReconcile":              {stock.ErrReconcile, api.ReconcileRefused},
 	"ErrReservationEnded":       {&stock.ReservationEndedError{State: ledger.Void}, api.ReservationExpired},
 	"ErrLimit":                  {stock.ErrLimit, api.LimitReached},
 	"ErrQueueFull":              {stock.ErrQueueFull, api.QueueFull},

@@ -423,6 +423,43 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
+func TestTicketsAndReconcile(t *testing.T) {
+	t.Parallel()
+	look := ledger.TicketLook{Run: 3, Initial: 9, Book: 5, Front: 4, InFlight: 4, Settled: 1, Passed: 2, Corrected: -1,
+		Journal: -1, Generation: 2, OldestMS: 70}
+	h := newHandler(t, &fakeShop{
+		tickets: func(_ int64, after string) ([]ledger.TicketEnd, string, ledger.TicketLook, error) {
+			if after != "" {
+				return nil, "", ledger.TicketLook{}, &stock.InvalidError{Field: "after", Why: after}
+			}
+			return []ledger.TicketEnd{{ID: "u", State: ledger.TicketSold, Quantity: 2, OrderID: "u", Key: []byte("k"),
+				Deliveries: 1}}, "sold/u", look, nil
+		},
+		reconcile: func(id int64, repair bool) (ledger.Reconciled, error) {
+			if id == 8 {
+				return ledger.Reconciled{}, &stock.ReconcileError{ProductID: id, Why: "no"}
+			}
+			return ledger.Reconciled{TicketLook: look, Repaired: map[bool]int64{true: -2}[repair]}, nil
+		},
+	})
+	for _, c := range []struct{ method, path, body, want string }{
+		{"GET", "/products/7/tickets", "", `{"product_id":7,"run":3,"initial":9,"front":4,"in_flight":4,"settled":1,` +
+			`"book":5,"passed":2,"corrected":-1,"journal":-1,"generation":2,"oldest_ms":70,"tickets":[{"id":"u",` +
+			`"state":"sold","quantity":2,"order_id":"u","idempotency_key":"k","deliveries":1}],"next":"sold/u"}`},
+		{"GET", "/products/7/tickets?after=sold/u", "", `"detail":"after: sold/u"`},
+		{"POST", "/products/7/reconcile", "", `{"product_id":7,"drift":-2,"leaked":-2,"forgotten":0,"front":4,` +
+			`"in_flight":4,"book":5,"oldest_ms":70,"repaired":0,"generation":2}`},
+		{"POST", "/products/7/reconcile", `{"repair":true}`, `"repaired":-2`},
+		{"POST", "/products/7/reconcile?repair=true", "", `"repaired":-2`},
+		{"POST", "/products/8/reconcile", "", `"detail":"product 8: no"`},
+	} {
+		a := ask(t, h, c.method, c.path, c.body, "Authorization", "Bearer "+adminToken, "Content-Type", "application/json")
+		if !strings.Contains(a.body, c.want) {
+			t.Errorf("%s %s = %d %s, want %s", c.method, c.path, a.StatusCode, a.body, c.want)
+		}
+	}
+}
+
 func TestSetStockInPart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

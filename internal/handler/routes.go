@@ -55,7 +55,7 @@ func New(o Options) (*Handler, error) {
 		Options: o, answers: a, replica: []string{o.Replica}, metrics: m, scrapes: newGate(maxScrapes, 0),
 		admin: admin{let: o.AdminToken != "", token: sha256.Sum256([]byte(o.AdminToken))},
 		tap:   events.Tap{Replica: o.Replica, Steps: o.Steps, LeftOut: m.leftOut.Add},
-		books: books{a, o.Shop, m, newGate(maxPages, pagePatience), newGate(maxAudits, auditPatience)},
+		books: books{a, o.Shop, o.Shop, m, newGate(maxPages, pagePatience), newGate(maxAudits, auditPatience)},
 	}
 	h.door = door{o.Hosts, &h.admin}
 	h.holds = reservations{a, o.Shop, m, &h.tap, h.books.pages}
@@ -120,6 +120,10 @@ func (h *Handler) contract() []route {
 		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
 		{http.MethodPost, "/products/{id}/adjust", h.adjust, text.Of("add units while it is sold, or take free ones " +
 			"(admin)")},
+		{http.MethodPost, "/products/{id}/reconcile", h.books.reconcile, text.Of("compare Redis with SQL where tickets " +
+			"are sold, and repair the count (admin)")},
+		{http.MethodGet, "/products/{id}/tickets", h.books.tickets, text.Of("the tickets, in pages, and a look at both " +
+			"stores (admin)")},
 		{http.MethodGet, "/products/{id}/orders", h.books.orders, text.Of("the order rows, in pages")},
 		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.holds.giveBack, text.Of("take an order back (admin)")},
 		{http.MethodGet, "/products/{id}/reservations", h.holds.reservations, text.Of("the reservations, in pages (admin)")},
@@ -149,7 +153,9 @@ const (
 var Rights = map[string]Right{
 	"PUT /products/{id}/stock":                     Operator,
 	"POST /products/{id}/adjust":                   Operator,
+	"POST /products/{id}/reconcile":                Operator,
 	"POST /products/{id}/orders/{order_id}/return": Operator,
+	"GET /products/{id}/tickets":                   Operator,
 	"GET /products/{id}/reservations":              Operator,
 	"GET /products/{id}/ledger":                    Inside,
 	"GET /metrics":                                 Inside,

@@ -14,6 +14,15 @@ type Shop interface {
 	Modes
 	Products
 	Reserving
+	Ticketing
+}
+
+// Ticketing is the side of a shop that wins in Redis what it writes in SQL later.
+type Ticketing interface {
+	Ticket(ctx context.Context, id string, wait time.Duration) (ledger.TicketEnd, error)
+	Tickets(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string,
+		look ledger.TicketLook, err error)
+	Reconcile(ctx context.Context, product int64, repair bool) (ledger.Reconciled, error)
 }
 
 // Reserving is the side of a shop that holds units for buyers.
@@ -34,7 +43,6 @@ type Modes interface {
 	Modes() []shop.Status
 	Mode(name string) (shop.Status, error)
 	Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error)
-	Ticket(ctx context.Context, id string, wait time.Duration) (ledger.TicketEnd, error)
 }
 
 // Products is the stock-keeping side of a shop.

@@ -116,6 +116,7 @@ func (c Config) validateRetention(all *mistakes) {
 		name  string
 		value time.Duration
 	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}, {"SHOP_SWEEP", c.Sweep},
+		{"SHOP_RECONCILE", c.Reconcile},
 		{"SHOP_KEEP_HOLDS", c.KeepReservations}} {
 		all.refuse(x.value < 0 || x.value > 0 && x.value < time.Millisecond,
 			text.Of("%s is %s, want 0 or at least 1ms"), c.name(x.name), x.value)

@@ -220,6 +220,8 @@ func (g *generator) wants(c *call, name string) bool {
 		return c.value("segments") == ""
 	case "units":
 		return c.value("segments") == "" && len(c.value("stock")) < 6
+	case "after": // it is the service's to make
+		return false
 	case "cursor":
 		return len(g.cursors[c.path["id"]]) > 0
 	case "wait_ms":

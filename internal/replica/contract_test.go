@@ -320,6 +320,8 @@ func waitFor(t *testing.T, h http.Handler) {
 // gave it a lease time.
 func (e *exploration) mayFail(c *call, code api.Code) bool {
 	switch code {
+	case api.Contended: // one look at a time
+		return strings.HasSuffix(c.op.path, "/reconcile") || strings.HasSuffix(c.op.path, "/tickets")
 	case api.ModeUnavailable:
 		m, known := e.modes[c.path["mode"]]
 		return known && !m.Available
@@ -337,6 +339,7 @@ func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
 		api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported, api.AdjustUnsupported,
+		api.ReconcileRefused,
 		api.UnknownReservation, api.UnknownOrder, api.UnknownTicket, api.ReservationExpired, api.ReservationCancelled,
 		api.ReservationConfirmed:
 		return true

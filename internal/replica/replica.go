@@ -99,7 +99,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepReservations: c.KeepReservations,
 		Gauge: gauges(registry), Repeated: repeats(registry),
 		Tickets: shop.TicketOptions{Off: !c.TicketConsume, Claim: cmp.Or(c.TicketClaim, c.SettleTimeout+5*time.Second),
-			Most: c.TicketsMost, Waiters: c.TicketWaiters, Ended: ticketEnds(registry)},
+			Reconcile: c.Reconcile, Repair: c.Repair, Most: c.TicketsMost, Waiters: c.TicketWaiters,
+			Ended: ticketEnds(registry)},
 	}, stock.Modes())
 	if err != nil {
 		return err

@@ -11,19 +11,22 @@ import (
 	"lastitem/contract/ledger"
 	"lastitem/internal/shop/tickets"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 	"lastitem/internal/store/redisdb"
 )
 
 // ticketing is the shop's side of tickets.
 type ticketing struct {
 	line     *tickets.Line // nil = there is no Redis, or no SQL
+	books    *tickets.Reconciler
 	backends Backends
 	requests *requests
+	apart    time.Duration // between the two looks of a repair
 }
 
 // newTicketing begins to consume, if there are both stores. repeated is told of each transaction that is tried again.
 func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketing {
-	t := &ticketing{backends: b, requests: q}
+	t := &ticketing{backends: b, requests: q, apart: cmp.Or(o.Tickets.Apart, o.Settle, stock.SettleTimeout)}
 	if b.Redis == nil || b.SQL == nil {
 		return t
 	}
@@ -32,11 +35,16 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 	if told := o.Tickets.Ended; told != nil {
 		ended = func(state ledger.TicketState, n int64) { told(string(state), n) }
 	}
+	won, down := redisdb.NewTickets(b.Redis), func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) }
 	t.line = tickets.Open(tickets.Options{
-		Tickets: redisdb.NewTickets(b.Redis), Book: receiver{group}, Replica: o.Replica, Consume: !o.Tickets.Off,
+		Tickets: won, Book: receiver{group}, Replica: o.Replica, Consume: !o.Tickets.Off,
 		Claim: cmp.Or(o.Tickets.Claim, 15*time.Second), Most: cmp.Or(o.Tickets.Most, 50_000),
-		Waiters: cmp.Or(o.Tickets.Waiters, 10_000), Down: func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) },
+		Waiters: cmp.Or(o.Tickets.Waiters, 10_000), Down: down,
 		Log: o.Log, Gauge: o.Gauge, Ended: ended,
+	})
+	t.books = tickets.OpenReconciler(tickets.ReconcilerOptions{
+		Tickets: won, SQL: b.SQL, Every: o.Tickets.Reconcile, Apart: t.apart, Repair: o.Tickets.Repair, Down: down,
+		Log: o.Log, Gauge: o.Gauge,
 	})
 	return t
 }
@@ -46,6 +54,7 @@ func (t *ticketing) endTickets(ctx context.Context) error {
 	if t.line == nil {
 		return nil
 	}
+	t.books.Close()
 	return t.line.Close(ctx)
 }
 
@@ -70,4 +79,47 @@ func (t *ticketing) Ticket(ctx context.Context, id string, wait time.Duration) (
 	return within(ctx, t.requests, wait, false, func(ctx context.Context) (ledger.TicketEnd, error) {
 		return t.line.Find(ctx, id, wait)
 	})
+}
+
+// Tickets returns a page of the tickets of a product, see [tickets.Reconciler.Page], and with the first page a look at
+// both stores. A *stock.ReconcileError, or stock.ErrContended: there is none.
+func (t *ticketing) Tickets(ctx context.Context, product int64, after string) (page []ledger.TicketEnd, next string,
+	look ledger.TicketLook, err error) {
+	look, err = asked(ctx, t, product, 0, func(ctx context.Context) (l ledger.TicketLook, err error) {
+		if after == "" {
+			l, err = t.books.Look(ctx, product)
+		}
+		if err == nil {
+			page, next, err = t.books.Page(ctx, product, after)
+		}
+		return l, err
+	})
+	return page, next, look, err
+}
+
+// Reconcile is [tickets.Reconciler.Reconcile].
+func (t *ticketing) Reconcile(ctx context.Context, product int64, repair bool) (ledger.Reconciled, error) {
+	wait := time.Duration(0)
+	if repair {
+		wait = t.apart
+	}
+	return asked(ctx, t, product, wait, func(ctx context.Context) (ledger.Reconciled, error) {
+		return t.books.Reconcile(ctx, product, repair)
+	})
+}
+
+// asked calls f, unless there are no tickets, or a store is known not to answer.
+func asked[T any](ctx context.Context, t *ticketing, product int64, wait time.Duration,
+	f func(context.Context) (T, error)) (none T, err error) {
+	if t.line == nil {
+		return none, &stock.ReconcileError{ProductID: product, Why: "tickets need both Redis and SQL"}
+	}
+	if err := errors.Join(t.backends.silent(stock.Redis, product), t.backends.silent(stock.SQL, product)); err != nil {
+		return none, err
+	}
+	v, err := within(ctx, t.requests, wait+settleWait, false, f)
+	if errors.Is(err, store.ErrRowBusy) || errors.Is(err, store.ErrConflict) {
+		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
+	}
+	return v, refusal(err)
 }

@@ -32,6 +32,7 @@ var (
 	ErrReturnUnsupported = errors.New("stock: the product takes no returns")
 	ErrAdjustUnsupported = store.ErrAdjustUnsupported // always in a *ledger.ProductError
 	ErrOtherWay          = store.ErrOtherWay
+	ErrReconcile         = errors.New("stock: cannot be reconciled")      // always as a *ReconcileError
 	ErrReservationEnded  = errors.New("stock: the reservation has ended") // always as a *ReservationEndedError
 
 	// No, for now: nothing happened, and trying again may succeed.
@@ -128,6 +129,20 @@ func (e *ReservationEndedError) Error() string { return "stock: the reservation 
 
 // Is makes errors.Is(err, ErrReservationEnded) hold.
 func (e *ReservationEndedError) Is(target error) bool { return target == ErrReservationEnded }
+
+// ReconcileError is [ErrReconcile] with the reason.
+type ReconcileError struct {
+	ProductID int64
+	Why       string
+}
+
+// Error names the product and says why.
+func (e *ReconcileError) Error() string {
+	return fmt.Sprintf("%v: product %d: %s", ErrReconcile, e.ProductID, e.Why)
+}
+
+// Is makes errors.Is(err, ErrReconcile) hold.
+func (e *ReconcileError) Is(target error) bool { return target == ErrReconcile }
 
 // InvalidError is [ErrInvalid] with the field that is wrong and why.
 type InvalidError struct {

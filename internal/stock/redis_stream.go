@@ -73,7 +73,7 @@ func (s redisStreamDeductor) Deduct(ctx context.Context, req Request) (Receipt, 
 	case won.Earlier:
 		return Receipt{Stored: won.Answer, Replayed: true}, nil
 	case won.Short >= 0:
-		return Receipt{}, soldOut(req.Items[0], won.Available)
+		return Receipt{}, soldOut(req.Items[0], max(0, won.Available)) // a correction may leave a debt
 	}
 	s.deps.Steps.At(ctx, step.Written, "")
 	return Receipt{OrderID: order.ID, Queued: true, Remaining: &won.Remaining, Stored: won.Answer}, nil

@@ -137,6 +137,7 @@ func takenOver(l aLine) {
 	}
 	l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 5})
 	l.wantFront(4, 5)
+	l.wantAgreement()
 }
 
 // wantFront compares what Redis has.

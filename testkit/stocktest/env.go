@@ -35,7 +35,7 @@ type Env struct {
 	Health backend.Health
 
 	// Idle is how many replicas, the first ones, consume no tickets. If there are any, the others take over at once what
-	// somebody has had for 50 ms, and twenty tickets may be in flight.
+	// somebody has had for 50 ms, twenty tickets may be in flight, and the two looks of a repair are 5 ms apart.
 	Idle int
 
 	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait

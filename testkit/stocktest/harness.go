@@ -133,7 +133,8 @@ func open(t testing.TB, env Env, n int, modes []stock.Mode) *Replica {
 		KeepKeys: idempotency.Retention(time.Hour),
 	}
 	if env.Idle > 0 {
-		o.Tickets = shop.TicketOptions{Off: n < env.Idle, Claim: 50 * time.Millisecond, Most: 20}
+		o.Tickets = shop.TicketOptions{Off: n < env.Idle, Claim: 50 * time.Millisecond, Most: 20,
+			Apart: 5 * time.Millisecond}
 	}
 	if env.Health != (backend.Health{}) {
 		b.Ask = func(ctx context.Context, b stock.Backend) error { return set.Ask(ctx, string(b)) }

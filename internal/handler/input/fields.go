@@ -195,6 +195,15 @@ var AdjustFields = Fields[api.Adjust]{
 	}},
 }
 
+// AfterFields are the fields of GET /products/{id}/tickets: the next of the page before, "" = the first page.
+var AfterFields = Fields[string]{{"after", filled(func(after *string, text string) { *after = text })}}
+
+// RepairFields are the fields of a reconciliation; it only looks unless it is told to repair.
+var RepairFields = Fields[bool]{{"repair", func(repair *bool, name string, v value) (err error) {
+	*repair, err = v.yes(name)
+	return err
+}}}
+
 // Rows is the input of GET /products/{id}/orders and /ledger: it selects a page.
 type Rows struct {
 	Limit  int64

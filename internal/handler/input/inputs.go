@@ -111,6 +111,13 @@ func ReadReturn(r *http.Request, w http.ResponseWriter) (in Return, err error) {
 	return in, err
 }
 
+// ReadRepair reads the input of a reconciliation.
+func ReadRepair(r *http.Request, w http.ResponseWriter) (repair bool, err error) {
+	in := decoder[bool]{Fields: RepairFields, into: &repair}
+	err = in.read(r, w)
+	return repair, err
+}
+
 // ReadNothing refuses fields where a path has none.
 func ReadNothing(r *http.Request, w http.ResponseWriter) error {
 	in := decoder[struct{}]{Fields: NoFields, into: &struct{}{}}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,14 +24,15 @@ import (
 //	stream:{101}   the orders to be written, JSON, each with the run in SQL that it was won in
 //	tries:{101}    by id: how often a ticket was tried alone
 //	dropped:{101}  what was in the stream and could not be read
-//	rules:{101}    book: the run in SQL; passed: the units of tickets whose orders are in SQL
+//	rules:{101}    book: the run in SQL; passed: the units of tickets whose orders are in SQL; generation: the number of
+//	               the last correction; corrected: what corrections have added for orders that were not known here
 //	ticketing      the products that may have tickets, for the consumers
 
 // ticketGroup is the group of all consumers.
 const ticketGroup = "shop"
 
-var ticketReadScript, ticketEndScript, ticketDropScript = script("ticket_read"), script("ticket_end"),
-	script("ticket_drop")
+var ticketReadScript, ticketEndScript, ticketDropScript, ticketLookScript, ticketCorrectScript = script("ticket_read"),
+	script("ticket_end"), script("ticket_drop"), script("ticket_look"), script("ticket_correct")
 
 // Tickets are the tickets of a store. There is one for each store in a process.
 type Tickets struct {
@@ -117,22 +120,109 @@ type Ended struct {
 
 // End takes tickets out of those in flight, each once, however often it is told, and returns how many ended now.
 func (t *Tickets) End(ctx context.Context, product int64, ends []Ended) (ended int64, err error) {
-	keys := make([]string, 0, 6)
-	for _, family := range []string{"stock", "buyers", "rules", "tickets", "stream", "tries"} {
-		keys = append(keys, t.s.key(family, product))
-	}
 	args := append(make([]any, 0, 5*len(ends)+1), ticketGroup)
 	for _, e := range ends {
 		back := map[bool]int{true: 1}[e.GiveBack]
 		args = append(args, e.At, e.Order.ID, e.Order.Quantity, back, e.Order.Buyer)
 	}
-	for lost := 0; ; lost++ {
-		reply, err := t.s.eval(ticketEndScript, keys, args)
-		if err = writeError(err); errors.Is(err, store.ErrUnknown) && lost+1 < sellTries && ctx.Err() == nil {
-			continue
+	keys := t.keys(product, "stock", "buyers", "rules", "tickets", "stream", "tries")
+	reply, err := t.once(ctx, ticketEndScript, keys, args)
+	ended, _ = reply.(int64)
+	return ended, err
+}
+
+// Look is what Redis knows of a product that is sold by tickets, at one moment.
+type Look struct {
+	ledger.TicketLook
+
+	Run      string // in the book
+	Initial  int64  // here
+	Other    bool   // a mode has ordered or held units of it here
+	Ticketed bool   // it was sold by tickets
+	// Tickets are the units, by id, of the tickets that may have an end; nil = too many.
+	Tickets map[string]int64
+}
+
+// MostLooked is how many tickets of a product that may have an end a look takes.
+const MostLooked = 10_000
+
+// Look reads what a reconciliation needs, in one script.
+func (t *Tickets) Look(product int64) (l Look, err error) {
+	keys := t.keys(product, "stock", "initial", "orders", "rules", "tickets", "stream")
+	reply, err := t.s.eval(ticketLookScript, keys, []any{ticketGroup, MostLooked})
+	if err != nil {
+		return l, readError(err, product)
+	}
+	list, _ := reply.([]any)
+	if len(list) < 2 {
+		why := map[bool]error{true: store.ErrUnknownProduct, false: store.ErrSegmented}[textAt(list, 0) == "unknown"]
+		return l, &ledger.ProductError{Err: why, ProductID: product, Store: "redis"}
+	}
+	l.Run = textAt(list, 0)
+	numbers, _ := list[1].([]any)
+	var orders, changes, ticketed int64
+	for i, to := range []*int64{&l.Front, &l.Initial, &orders, &changes, &ticketed, &l.Passed, &l.Corrected, &l.Generation,
+		&l.InFlight, &l.OldestMS, &l.Stuck} {
+		err = errors.Join(err, integer(numbers, i, to))
+	}
+	l.Other, l.Ticketed = orders+changes > 0, ticketed > 0
+	if tickets, _ := list[2].([]any); tickets != nil {
+		l.Tickets = make(map[string]int64, len(tickets)/2)
+		for i := 0; i+1 < len(tickets); i += 2 {
+			var units int64
+			err = errors.Join(err, integer(tickets, i+1, &units))
+			l.Tickets[textAt(tickets, i)] = units
 		}
-		ended, _ = reply.(int64)
-		return ended, err
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: redis: product %d was read as %v: %w", store.ErrUnavailable, product, numbers, err)
+	}
+	return l, err
+}
+
+// Correct makes a correction of the count, once, however often it is sent. done is false if the count was corrected
+// since the look, or the stock was set: nothing was changed.
+func (t *Tickets) Correct(ctx context.Context, c ledger.Correction) (done bool, err error) {
+	reply, err := t.once(ctx, ticketCorrectScript, t.keys(c.Product, "stock", "rules"),
+		[]any{c.Run, c.Base, c.Generation, c.Leaked, c.Forgotten})
+	n, _ := reply.(int64)
+	return n == 1, err
+}
+
+// InFlightAfter lists tickets of a product that are in flight, by id, those after an id, atMost.
+func (t *Tickets) InFlightAfter(ctx context.Context, product int64, after string, atMost int) (
+	page []ledger.TicketEnd, err error) {
+	all, err := t.s.c.HGetAll(ctx, t.s.key("tickets", product)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if id > after && len(page) < atMost {
+			units, _ := strconv.ParseInt(all[id], 10, 64)
+			page = append(page, ledger.TicketEnd{ID: id, ProductID: product, State: ledger.TicketQueued, Quantity: units})
+		}
+	}
+	return page, nil
+}
+
+// Products lists those that may have tickets.
+func (t *Tickets) Products(ctx context.Context) ([]int64, error) { return t.ticketing.announced(ctx) }
+
+func (t *Tickets) keys(product int64, families ...string) []string {
+	keys := make([]string, len(families))
+	for i, family := range families {
+		keys[i] = t.s.key(family, product)
+	}
+	return keys
+}
+
+// once runs a script that knows what it has done, again if its answer is lost.
+func (t *Tickets) once(ctx context.Context, script *redis.Script, keys []string, args []any) (reply any, err error) {
+	for lost := 0; ; lost++ {
+		reply, err = t.s.eval(script, keys, args)
+		if err = writeError(err); !errors.Is(err, store.ErrUnknown) || lost+1 == sellTries || ctx.Err() != nil {
+			return reply, err
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *Store) Reset(ctx context.Context, product, stock int64, rules ledger.Ru
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
 			for _, q := range []string{s.q.UnkeyCarts, s.q.DeleteCartKeys, s.q.DeleteKeys, s.q.DeleteOrders, s.q.DeleteReturns,
-				s.q.DeleteAdjustments, s.q.DeleteReceived} {
+				s.q.DeleteAdjustments, s.q.DeleteReceived, s.q.DeleteReconciliations} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}

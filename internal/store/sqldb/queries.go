@@ -41,6 +41,9 @@ type queries struct {
 	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
 	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
 	Received, ReceivedKeys, ReceivedInsert, DeleteReceived, TakeTickets                                string
+	ReceivedAny, ReceivedPage, ReceivedSold, Reconciled, DeleteReconciliations                         string
+	ReconciliationInsert, ReconciliationUndone, ReconciliationApplied                                  string
+	FactsForUpdate, SeveralWriters                                                                     string // MySQL only
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

@@ -20,7 +20,7 @@ for i = 2, #ARGV, 5 do
       call('HINCRBY', KEYS[3], 'passed', units)
     end
   else
-    -- after a fail-over the id of an entry may have been given to another ticket
+    -- after a failover the id of an entry may have been given to another ticket
     local there = call('XRANGE', KEYS[5], entry, entry)[1]
     local order = there and there[2][4] or ''
     if order:match('^{"id":"([^"]+)"') == id then

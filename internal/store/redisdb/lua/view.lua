@@ -9,7 +9,7 @@ local call, counts = redis.call, {}
 for i = 10, #KEYS do counts[i - 9] = call('GET', KEYS[i]) end
 local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
-local rules = call('HMGET', KEYS[7], 'run', 'per_buyer', 'changes', 'extends', 'held', 'adjusted', 'passed')
+local rules = call('HMGET', KEYS[7], 'run', 'per_buyer', 'changes', 'extends', 'held', 'adjusted', 'passed', 'corrected')
 local ids, sums = call('ZRANGEBYSCORE', KEYS[4], '-inf', now), {tonumber(rules[5] or 0), 0, 0, 0}
 for from = 1, #ids, 1000 do
   for _, h in ipairs(call('HMGET', KEYS[5], unpack(ids, from, math.min(from + 999, #ids)))) do
@@ -21,7 +21,7 @@ for _, r in ipairs(call('HVALS', KEYS[6])) do
   sums[at] = sums[at] + r:match('^%d+')
 end
 local set = tonumber((call('LINDEX', KEYS[8], 0) or ''):match('"delta":(%d+)') or 0)
-local passed = tonumber(rules[7] or 0)
+local passed = tonumber(rules[7] or 0) - (rules[8] or 0) -- a correction took the units of those whose end is not known here
 for _, units in ipairs(call('HVALS', KEYS[9])) do passed = passed + units end
 for i = 1, 4 do sums[i] = string.format('%.0f', sums[i]) end
 return {

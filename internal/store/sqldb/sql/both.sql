@@ -60,6 +60,10 @@ DELETE FROM orders WHERE product_id = ?
 -- ?1 = product id.
 DELETE FROM received WHERE product_id = ?
 
+-- name: delete_reconciliations
+-- ?1 = product id.
+DELETE FROM reconciliation WHERE product_id = ?
+
 -- name: facts
 -- What the ledger shows of a product. ?1 = product id.
 SELECT initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ?
@@ -106,6 +110,45 @@ FROM product_stock p WHERE p.id = ? AND p.run = ?
 -- The ends of some tickets. ?... = ids.
 SELECT id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries FROM received WHERE id IN
 (?)
+
+-- name: received_any
+-- Whether tickets of a run have ended. ?1 = product id, ?2 = run.
+SELECT EXISTS (SELECT 1 FROM received WHERE product_id = ? AND run = ?)
+
+-- name: received_page
+-- Tickets of a product's run that have ended in one way, after an id. ?1 = product id, ?2 = end, ?3 = id, ?4 = how many.
+SELECT r.id, r.product_id, r.run, r.quantity, r.outcome, r.order_id, r.reason, r.idempotency_key, r.deliveries FROM received r
+WHERE r.product_id = ? AND r.outcome = ? AND r.id > ? AND r.run = (SELECT p.run FROM product_stock p WHERE p.id = r.product_id)
+ORDER BY r.id LIMIT ?
+
+-- name: received_sold
+-- Those of some tickets that were sold. ?... = ids.
+SELECT id FROM received WHERE outcome = 'sold' AND id IN
+(?)
+
+-- name: reconciled
+-- The last generation in the journal of corrections, and what they have taken from Redis' count for orders that Redis did not know of, below
+-- zero. A row above the generation that Redis has was undone by a failover, and the row of that generation was made, whether its answer
+-- came or not. ?1, ?2 = that generation, ?3 = product id, ?4 = run.
+SELECT COALESCE(MAX(generation), 0), COALESCE(SUM(CASE WHEN generation < ? AND applied_us IS NOT NULL OR generation = ?
+  THEN -forgotten ELSE 0 END), 0)
+FROM reconciliation WHERE product_id = ? AND run = ?
+
+-- name: reconciliation_insert
+-- ?1 = product id, ?2 = run, ?3 = generation, ?4 = base, ?5 = drift, ?6 = leaked, ?7 = forgotten, ?8 = microseconds.
+INSERT INTO reconciliation (product_id, run, generation, base, drift, leaked, forgotten, at_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: reconciliation_undone
+-- ?1 = product id, ?2 = run, ?3 = the generation that Redis has.
+UPDATE reconciliation SET applied_us = NULL WHERE product_id = ? AND run = ? AND generation > ?
+
+-- name: reconciliation_applied
+-- ?1 = microseconds, ?2 = product id, ?3 = run, ?4 = generation.
+UPDATE reconciliation SET applied_us = ? WHERE product_id = ? AND run = ? AND generation = ? AND applied_us IS NULL
+
+-- name: several_writers
+-- Whether the server is one of several that write, for all that it says. MySQL only.
+SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON' OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'
 
 -- name: received_keys
 -- The ends of the tickets of a run that were sold under some keys. ?1 = product id, ?2 = run, ?... = keys.
@@ -341,6 +384,11 @@ SELECT idempotency_key, fingerprint, status, body, mode FROM idempotent_log WHER
 /*M! SET STATEMENT max_statement_time = ? FOR */
 SELECT /*+ MAX_EXECUTION_TIME(?) */ stock, lease_seq, version, CAST(updated_at AS CHAR), segments
 FROM product_stock WHERE id = ? FOR UPDATE
+
+-- name: facts_for_update
+-- facts of a row that is locked until the transaction ends: see read_for_update. ?1 = seconds, ?2 = milliseconds, ?3 = product id.
+/*M! SET STATEMENT max_statement_time = ? FOR */
+SELECT /*+ MAX_EXECUTION_TIME(?) */ initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ? FOR UPDATE
 
 -- name: read_for_update_nowait
 -- The read that locks the row until the transaction ends, or fails at once if another transaction has it. ?1 = product id.
