@@ -41,9 +41,11 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
-	tickets, err := s.Tickets.read(ctx)
-	if err != nil {
-		return judge.Report{}, err
+	var tickets *judge.Tickets // nil = the lane sells none
+	if consumes(s.Lane) {
+		if tickets, err = s.Tickets.read(ctx); err != nil {
+			return judge.Report{}, err
+		}
 	}
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {

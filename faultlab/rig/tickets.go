@@ -21,10 +21,6 @@ type Tickets struct {
 // mostTries is how often a consumer tries a ticket alone.
 const mostTries = 5
 
-// undrainedFor is how long no ticket may end before those that are left count as stuck. A consumer that has not read
-// for a while looks every three seconds at most.
-const undrainedFor = 5 * time.Second
-
 // Win has an actor win the tickets that the scene's turn is about. If that is a last try, the first of them has been
 // tried before, and if the database refuses it, it does so from now on.
 func (t *Tickets) Win(ctx context.Context, a *Actor) error {
@@ -144,12 +140,9 @@ func (t *Tickets) drain(ctx context.Context) error {
 	return err
 }
 
-// read reads what a judge needs; nil = the lane sells none.
+// read reads what a judge needs.
 func (t *Tickets) read(ctx context.Context) (*judge.Tickets, error) {
 	l := t.scene.Lane
-	if !consumes(l) {
-		return nil, nil //nolint:nilnil // nil = there are none
-	}
 	book, err := l.site().shop().Tickets(ctx, l.Product())
 	if err != nil {
 		return nil, err

@@ -240,3 +240,7 @@ func (a *Actor) foundNothing() func() bool {
 
 // nothingAfter is how long a consumer that has read something may take before its next command.
 const nothingAfter = 4 * settling
+
+// undrainedFor is how long no ticket may end before those that are left count as stuck. A consumer that has not read
+// for a while looks every three seconds at most.
+const undrainedFor = 5 * time.Second
