@@ -33,9 +33,16 @@ func (s *Shop) Adjust(ctx context.Context, product int64, at stock.Store, a ledg
 		return Adjusted{}, err
 	}
 	ways, err := s.adjusters(product, at)
+	if err == nil && at != "" {
+		err = s.alone(ctx, product)
+	}
 	var names []stock.Store
 	begun, look := false, adjusted{} // begun: an earlier request with the key has changed a store
-	for _, name := range stock.Stores() {
+	stores := stock.Stores()
+	if a.Delta > 0 { // who wins a ticket in Redis must find its unit in SQL
+		stores = []stock.Store{stock.SQL, stock.Redis, stock.Etcd}
+	}
+	for _, name := range stores {
 		way, there := ways[name]
 		if !there || err != nil {
 			continue
@@ -68,6 +75,15 @@ func (s *Shop) Adjust(ctx context.Context, product int64, at stock.Store, a ledg
 		out.Left[name], out.Replay = done.Adjustment, out.Replay && done.earlier
 	}
 	return out, nil
+}
+
+// alone refuses to adjust one store only of a product that is sold by tickets: Redis and SQL would differ from then on.
+func (s *Shop) alone(ctx context.Context, product int64) error {
+	ticketed, err := s.ticketing.sells(ctx, product)
+	if err == nil && ticketed {
+		err = &ledger.ProductError{Err: store.ErrAdjustUnsupported, ProductID: product}
+	}
+	return err
 }
 
 type adjusted struct {

@@ -58,6 +58,14 @@ func (t *ticketing) endTickets(ctx context.Context) error {
 	return t.line.Close(ctx)
 }
 
+// sells says whether a product is sold by tickets in its present run.
+func (t *ticketing) sells(ctx context.Context, product int64) (bool, error) {
+	if t.line == nil {
+		return false, nil
+	}
+	return t.line.Sells(ctx, product)
+}
+
 // inFlight counts the tickets of a product that wait for their orders.
 func (t *ticketing) inFlight(ctx context.Context, product int64) (int64, error) {
 	if t.line == nil {

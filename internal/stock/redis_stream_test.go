@@ -299,6 +299,10 @@ func TestTicketsMixWithNoHolds(t *testing.T) {
 			testkit.IsError(l.t, err, stock.ErrReturnUnsupported, "a return")
 		}
 		testkit.IsError(l.t, hold(), stock.ErrReservationUnsupported, "a hold")
+		for _, one := range []stock.Store{stock.Redis, stock.SQL} {
+			_, err := r.Adjust(l.t.Context(), l.product, one, ledger.Adjustment{Delta: 1, Key: []byte("one side")})
+			testkit.IsError(l.t, err, stock.ErrAdjustUnsupported, "an adjustment of %s alone", one)
+		}
 		l.WantBooks(l.t, l.product, stock.SQL, stocktest.Books{Initial: 9, Stock: 8, Sold: 1, Orders: 1})
 		l.wantFront(8, 1)
 		l.SetStock(l.t, l.product, 9, 0)

@@ -323,6 +323,11 @@ func (l *Line) warn(what string, product int64, err error) {
 	}
 }
 
+// Sells says whether a product is sold by tickets in its present run.
+func (l *Line) Sells(ctx context.Context, product int64) (bool, error) {
+	return l.o.Tickets.Sells(ctx, product)
+}
+
 // InFlight counts the tickets of a product that wait for their orders.
 func (l *Line) InFlight(ctx context.Context, product int64) (int64, error) {
 	return l.o.Tickets.InFlight(ctx, product)

@@ -131,6 +131,15 @@ func (t *Tickets) End(ctx context.Context, product int64, ends []Ended) (ended i
 	return ended, err
 }
 
+// Sells says whether tickets of a product were won in its present run.
+func (t *Tickets) Sells(ctx context.Context, product int64) (bool, error) {
+	there, err := t.s.c.HExists(ctx, t.s.key("rules", product), "ticketed").Result()
+	if err != nil {
+		err = fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
+	}
+	return there, err
+}
+
 // Look is what Redis knows of a product that is sold by tickets, at one moment.
 type Look struct {
 	ledger.TicketLook
