@@ -22,7 +22,7 @@ var explanations = map[api.Code]text.Text{
 		"or the order was a ticket's: the units of a return would be lost there, or be in one store only"),
 	api.AdjustUnsupported: text.Of("a mode writes the count that it has computed, and would overwrite the adjustment; " +
 		"or the segments are on several nodes of a cluster, or there would be more than 100000 rows of units; set the " +
-		"stock again"),
+		"stock again. A product that is sold by tickets is adjusted in all stores, without store"),
 	api.ReconcileRefused: text.Of("it cannot be told what is missing, or a repair would hide something else; the " +
 		"problem says why, and nothing was changed"),
 	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
