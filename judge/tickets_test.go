@@ -122,7 +122,9 @@ func TestTickets(t *testing.T) {
 		{"sold out while in stock", func(in *Input, _ *api.TicketBook) {
 			in.History = append(in.History, op(Refused, 70, 76, 1, "", ""))
 		}, Broken, "", "refused though in stock"},
-		{"runs differ", func(in *Input, _ *api.TicketBook) { in.Tickets.Unread = "runs differ" }, Inconclusive, "", "runs differ"},
+		{"runs differ", func(in *Input, _ *api.TicketBook) {
+			in.Tickets.Unread = "runs differ"
+		}, Inconclusive, "", "runs differ"},
 		{"nothing was read twice", func(_ *Input, b *api.TicketBook) { end(b, "o1").Deliveries = 1 }, Vacuous, "",
 			"6 tickets were read twice"},
 		{"a replayed 202", func(in *Input, _ *api.TicketBook) {

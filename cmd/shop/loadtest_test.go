@@ -320,7 +320,7 @@ func TestZeroIsNotTheDefault(t *testing.T) {
 	t.Parallel()
 	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas", "insist", "sell-out", "pays", "pays-late",
 		"cancels", "pay-from", "pay-to", "double-clicks", "buyers", "buyer-zipf", "per-buyer", "extends",
-		"returns", "carts"}
+		"returns", "carts", "follow"}
 	newLoadtest("en").Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
 			return

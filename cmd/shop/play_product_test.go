@@ -110,7 +110,8 @@ func testPlayProduct(t *testing.T, b *tab) {
 	// press moves from a field with Tab to the button that begins so, and presses Enter.
 	press := func(from, button, says string) {
 		t.Helper()
-		eval[bool](b, fmt.Sprintf(`document.querySelector(%q).focus() ?? true`, from))
+		// The page may be redrawing the table.
+		b.wait(fmt.Sprintf(`document.querySelector(%[1]q) !== null && (document.querySelector(%[1]q).focus(), true)`, from))
 		for range 60 {
 			if eval[bool](b, fmt.Sprintf(`document.activeElement.tagName === 'BUTTON' && `+
 				`document.activeElement.textContent === %q`, button)) {

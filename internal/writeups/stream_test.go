@@ -7,8 +7,8 @@ func aSale(t *testing.T) (s *story, sql session, stream, consumer client) {
 	s = tell(t)
 	_, all := s.redis("A", "C")
 	db := s.mysql([]string{"CREATE TABLE orders (id INT PRIMARY KEY) ENGINE = InnoDB",
-		"CREATE TABLE outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, message CHAR(2) NOT NULL, published INT NOT NULL DEFAULT 0) " +
-			"ENGINE = InnoDB"}, "A")
+		"CREATE TABLE outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, message CHAR(2) NOT NULL, " +
+			"published INT NOT NULL DEFAULT 0) ENGINE = InnoDB"}, "A")
 	return s, db[0], all[0], all[1]
 }
 
