@@ -34,8 +34,8 @@ func serversOf(f *target.Foreign) (all []string) {
 	return all
 }
 
-// equipment returns what the lanes of a fault and mode must have. If the lab cannot set the TTL of a foreign service's locks,
-// all its faults share lanes, except those that need a pair of Redis servers.
+// equipment returns what the lanes of a fault and mode must have. If the lab cannot set the TTL of a foreign service's
+// locks, all its faults share lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault, m api.Mode) gear.Equipment {
 	e := f.Lane
 	e.Sweep, e.Consume = e.Sweep && l.o.Serve == nil, m.Tickets

@@ -114,7 +114,7 @@ func (t *Tickets) trace(ctx context.Context) (steps []Position, took time.Durati
 	}
 	began := time.Now()
 	a.Turn(a.turns)
-	if err = t.scene.Reservations.FollowSweep(ctx, a, nil, nil); err != nil {
+	if err := t.scene.Reservations.FollowSweep(ctx, a, nil, nil); err != nil {
 		return nil, 0, err
 	}
 	took = time.Since(began)

@@ -126,8 +126,8 @@ func TestOutcomesFit(t *testing.T) {
 	}
 }
 
-// Every hazard of the ladder is seen to break a mode, but one. Every committed witness has a recorded story that shows its
-// letters and holds A where the schedule says, and no story is left over.
+// Every hazard of the ladder is seen to break a mode, but one. Every committed witness has a recorded story that shows
+// its letters and holds A where the schedule says, and no story is left over.
 func TestTalesOfWitnesses(t *testing.T) {
 	t.Parallel()
 	matrix, err := faultlab.Committed()

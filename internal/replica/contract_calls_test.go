@@ -65,6 +65,7 @@ type generator struct {
 	names   []string            // of the modes, sorted
 	cursors map[string][]string // by product, as they were answered
 	held    []string            // the reservations made
+	won     []string            // the tickets given
 	sold    map[string]string   // by product: its last order
 }
 
@@ -98,6 +99,8 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 	for _, product := range usual["id"] {
 		send(t, h, http.MethodPut, "/products/"+product+"/stock", `{"stock":1000000000}`, http.StatusOK)
 	}
+	send(t, h, http.MethodPut, "/products/"+ticketed+"/stock", `{"stock":1000000000}`, http.StatusOK)
+	send(t, h, http.MethodPost, "/deduct_stock/redis-stream?product_id="+ticketed, "", http.StatusAccepted)
 	return g
 }
 
@@ -110,12 +113,16 @@ func (g *generator) learn(c *call, a answer) {
 	var page struct {
 		NextCursor    string `json:"next_cursor"`
 		ReservationID string `json:"reservation_id"`
+		TicketID      string `json:"ticket_id"`
 		OrderID       string `json:"order_id"`
 		ProductID     int64  `json:"product_id"`
 	}
 	if a.StatusCode < http.StatusMultipleChoices && json.Unmarshal([]byte(a.body), &page) == nil {
 		if a.StatusCode == http.StatusCreated {
 			g.held = append(g.held, page.ReservationID)
+		}
+		if page.TicketID != "" {
+			g.won = append(g.won, page.TicketID)
 		}
 		if page.OrderID != "" && page.ProductID > 0 {
 			g.sold[strconv.FormatInt(page.ProductID, 10)] = page.OrderID
@@ -224,6 +231,8 @@ func (g *generator) wants(c *call, name string) bool {
 		return false
 	case "cursor":
 		return len(g.cursors[c.path["id"]]) > 0
+	case "repair": // what differs is looked at twice, with the settle time-out between
+		return c.path["id"] == ticketed && c.value(name) == ""
 	case "wait_ms":
 		return (c.op.path != "/products/{id}" || c.value("mode") != "") && c.value(name) == ""
 	}
@@ -240,6 +249,9 @@ var usual = map[string][]string{
 	"max_hold_ms":     {"3600000", "604800000"},
 }
 
+// ticketed is a product that nothing but redis-stream sells, so that it can be reconciled.
+const ticketed = "104"
+
 // valid makes a value that the document allows, as the path, a query and a form have it.
 func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 	texts := usual[name]
@@ -248,8 +260,12 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return "rwlock"
 	case name == "mode" && strings.HasPrefix(c.op.path, "/reserve_stock") && g.chance(0.8):
 		return pick(g, "reserve-sql", "reserve-redis")
+	case name == "id" && strings.HasSuffix(c.op.path, "/reconcile") && g.chance(0.5):
+		return ticketed
 	case name == "id" && strings.HasPrefix(c.op.path, "/reservations") && len(g.held) > 0 && g.chance(0.9):
 		return pick(g, g.held[max(0, len(g.held)-3):]...)
+	case name == "id" && strings.HasPrefix(c.op.path, "/tickets") && len(g.won) > 0 && g.chance(0.9):
+		return pick(g, g.won...)
 	case name == "order_id" && g.sold[c.path["id"]] != "":
 		return g.sold[c.path["id"]]
 	case name == "mode" && g.chance(0.95):
@@ -264,7 +280,7 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return pick(g, "100", "3600000")
 	case name == "cursor":
 		return pick(g, g.cursors[c.path["id"]]...)
-	case len(texts) > 0 && (g.chance(0.75) ||
+	case len(texts) > 0 && (g.chance(0.75) || name == "wait_ms" && strings.HasPrefix(c.op.path, "/tickets") ||
 		slices.Contains([]string{"lease_ms", "hold_ms", "code", "max_hold_ms"}, name)):
 		// nobody waits for half a minute here
 		return pick(g, texts...)

@@ -79,7 +79,7 @@ func (s *Shop) Adjust(ctx context.Context, product int64, at stock.Store, a ledg
 
 // alone refuses to adjust one store only of a product that is sold by tickets: Redis and SQL would differ from then on.
 func (s *Shop) alone(ctx context.Context, product int64) error {
-	ticketed, err := s.ticketing.sells(ctx, product)
+	ticketed, err := s.sells(ctx, product)
 	if err == nil && ticketed {
 		err = &ledger.ProductError{Err: store.ErrAdjustUnsupported, ProductID: product}
 	}

@@ -118,8 +118,9 @@ func (m Mode) Row(s Store) []string {
 }
 
 func (c Claims) row() []string {
-	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.Redelivery, c.LateWrite,
-		c.Expiry}
+	return []string{
+		c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.Redelivery, c.LateWrite, c.Expiry,
+	}
 }
 
 var (
