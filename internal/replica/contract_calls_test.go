@@ -100,7 +100,10 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 		send(t, h, http.MethodPut, "/products/"+product+"/stock", `{"stock":1000000000}`, http.StatusOK)
 	}
 	send(t, h, http.MethodPut, "/products/"+ticketed+"/stock", `{"stock":1000000000}`, http.StatusOK)
-	send(t, h, http.MethodPost, "/deduct_stock/redis-stream?product_id="+ticketed, "", http.StatusAccepted)
+	var won api.Ticket
+	testkit.Must(t, json.Unmarshal([]byte(send(t, h, http.MethodPost, "/deduct_stock/redis-stream?product_id="+ticketed, "",
+		http.StatusAccepted)), &won))
+	g.won = append(g.won, won.TicketID)
 	return g
 }
 
