@@ -31,5 +31,9 @@ var ConnectionKilled = Fault{
 // inSQL says whether a position is an SQL statement.
 func inSQL(at rig.Position) bool { return at.Server == gear.Database }
 
-// writesSQL says whether the stock is in the database. It is Happens of the hazards of the database.
-func writesSQL(_ api.Mode, store api.Store) bool { return store == api.SQL }
+// writesSQL says whether requests write the stock in the database: for tickets, consumers do. It is Happens of the
+// hazards of the statements of a request.
+func writesSQL(m api.Mode, store api.Store) bool { return inDatabase(m, store) && !m.Tickets }
+
+// inDatabase says whether the stock is in the database.
+func inDatabase(_ api.Mode, store api.Store) bool { return store == api.SQL }

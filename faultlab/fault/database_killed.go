@@ -17,7 +17,7 @@ var DatabaseKilled = Fault{
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	AtEnd:   true,
-	Happens: writesSQL,
+	Happens: inDatabase,
 	Lane:    ownSQL,
 	Strike:  killDatabase,
 }
@@ -30,7 +30,7 @@ var DatabaseUnflushed = Fault{
 	Cuts:    bothCuts,
 	Skip:    DatabaseKilled.Skip,
 	AtEnd:   true,
-	Happens: writesSQL,
+	Happens: inDatabase,
 	Lane:    ownSQL,
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.Lane.SQL.Unflushed(ctx); err != nil {

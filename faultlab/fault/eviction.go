@@ -29,7 +29,7 @@ var EvictionAll = Fault{
 	Title: text.Of("Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in " +
 		"SQL"),
 	Cuts:     bothCuts,
-	Happens:  func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
+	Happens:  RedisRestarted.Happens,
 	Lane:     gear.Equipment{Own: lockServers},
 	Variants: counters,
 	Strike: func(ctx context.Context, p *Play) error {

@@ -17,8 +17,9 @@ var RedisRestarted = Fault{
 	Cuts:     bothCuts,
 	AtEnd:    true,
 	Variants: counters,
-	// With the stock in Redis nothing could be judged: initial stock, orders and remaining stock are lost together.
-	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
+	// With the stock in Redis nothing could be judged: initial stock, orders and remaining stock are lost together. So
+	// are tickets.
+	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL && !m.Tickets },
 	Lane:    gear.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := setCounter(ctx, p); err != nil {

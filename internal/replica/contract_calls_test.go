@@ -101,8 +101,8 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 	}
 	send(t, h, http.MethodPut, "/products/"+ticketed+"/stock", `{"stock":1000000000}`, http.StatusOK)
 	var won api.Ticket
-	testkit.Must(t, json.Unmarshal([]byte(send(t, h, http.MethodPost, "/deduct_stock/redis-stream?product_id="+ticketed, "",
-		http.StatusAccepted)), &won))
+	body := send(t, h, http.MethodPost, "/deduct_stock/redis-stream?product_id="+ticketed, "", http.StatusAccepted)
+	testkit.Must(t, json.Unmarshal([]byte(body), &won))
 	g.won = append(g.won, won.TicketID)
 	return g
 }

@@ -192,9 +192,7 @@ func TestTicketOfAForgottenKey(t *testing.T) {
 		first := l.win(key, "")
 		l.wantEnds(ledger.TicketSold, first)
 		for _, left := range []int64{8, 0} { // also where SQL has nothing left, so that it would be refused
-			_, err := l.Replicas[0].Adjust(l.t.Context(), l.product, stock.SQL, ledger.Adjustment{Delta: left - 8,
-				Key: fmt.Append(nil, left)})
-			testkit.Must(l.t, err)
+			l.adjustSQL(left - 8)
 			l.forget(key)
 			second := l.win(key, "")
 			if end := l.ends(second); end.State != ledger.TicketSame || stock.TicketID(l.product, end.OrderID) != first {
@@ -211,8 +209,7 @@ func TestTicketThatSQLRefuses(t *testing.T) {
 	t.Parallel()
 	onEachLine(t, 3, ledger.Rules{PerBuyer: 2}, func(l aLine) {
 		ids := []string{l.win("", "b"), l.win("", "b"), l.win("", "c")}
-		_, err := l.Replicas[0].Adjust(l.t.Context(), l.product, stock.SQL, ledger.Adjustment{Delta: -2, Key: []byte("k")})
-		testkit.Must(l.t, err)
+		l.adjustSQL(-2)
 		l.consume()
 		l.wantEnds(ledger.TicketSold, ids[0])
 		l.wantEnds(ledger.TicketRefused, ids[1:]...)
