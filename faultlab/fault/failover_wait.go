@@ -14,18 +14,21 @@ import (
 // laggingReplica: one of two replicas has confirmed the lock, and the other one, which lags, is promoted.
 const laggingReplica = "lagging-replica"
 
-// FailoverWait is Failover with locks that are granted only when one of two replicas has confirmed them (WAIT). The
-// stock is in SQL, since WAIT covers the lock only.
+// FailoverWait is Failover with locks that are granted, and tickets that are told, only when one of two replicas has
+// confirmed them (WAIT). The stock is in SQL, since WAIT covers the lock only.
 var FailoverWait = Fault{
 	Name:     "failover-wait",
-	Title:    text.Of("a failover, where one of two replicas has confirmed every lock (WAIT 1); the stock is in SQL"),
+	Title: text.Of("a failover, where one of two replicas has confirmed every lock, and every ticket (WAIT 1); the stock " +
+		"is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, laggingReplica} },
 	// If replication is cut before the request, nobody gets a lock, and there is no later command to hold.
 	Skip:    func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
 	AtEnd:   true,
-	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(onEngine, m.Name) },
-	Lane:    gear.Equipment{Pair: stack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
+	Happens: func(m api.Mode, store api.Store) bool {
+		return store == api.SQL && (slices.Contains(onEngine, m.Name) || m.Name == "redis-stream")
+	},
+	Lane: gear.Equipment{Pair: stack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1 SHOP_TICKET_REPLICAS=1"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.cutReplication(ctx, map[string]int{nothingReplicated: 2, laggingReplica: 1}[p.Variant]); err != nil {
 			return err

@@ -152,6 +152,9 @@ func (b *Batcher) single(c *Call) {
 // exec sends a batch and reads its answers, in at most three round trips.
 func (b *Batcher) exec(batch []*Call, limit time.Duration) {
 	ctx := context.Background()
+	if limit > 0 && awaited(batch) > 0 {
+		limit += ReplicasTimeout
+	}
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)

@@ -14,6 +14,9 @@ type Call struct {
 	Keys   []string
 	Args   []any
 	Limit  time.Duration // if not 0, the call shares no write and has this limit
+	// Replicas of the server are awaited, this many and for at most [ReplicasTimeout], until they have what the call has
+	// written. It must write: WAIT counts the writes of its own connection only.
+	Replicas int
 
 	// Set when the call is answered.
 	Reply any
@@ -21,6 +24,7 @@ type Call struct {
 	Err   error
 	Began time.Time // when it was first sent
 	Sent  time.Time // when it was last sent: again if the server did not have the script
+	Acked int       // the replicas that have it, if it has awaited any
 
 	then    func()
 	ready   sync.WaitGroup
@@ -45,14 +49,35 @@ const (
 	everyText
 )
 
+// ReplicasTimeout bounds how long replicas are awaited.
+const ReplicasTimeout = time.Second
+
+// awaited is how many replicas a batch awaits: all of its calls share one WAIT.
+func awaited(batch []*Call) (n int) {
+	for _, c := range batch {
+		n = max(n, c.Replicas)
+	}
+	return n
+}
+
 // send sends a batch once, in one write, and reads its answers.
 func (b *Batcher) send(ctx context.Context, batch []*Call, how text) {
-	sent := time.Now()
-	if len(batch) == 1 {
+	sent, replicas, to := time.Now(), awaited(batch), b.c
+	if len(batch) == 1 && replicas == 0 {
 		batch[0].take(batch[0].command(ctx, b.c, how != noText), sent)
 		return
 	}
-	pipe := b.c.Pipeline()
+	if b.cluster != nil && replicas > 0 { // WAIT has no key that leads it to the node of the others
+		node, err := b.cluster.MasterForKey(ctx, batch[0].Keys[0])
+		if err != nil {
+			for _, c := range batch {
+				c.Began, c.Sent, c.Err = sent, sent, err
+			}
+			return
+		}
+		to = node
+	}
+	pipe := to.Pipeline()
 	cmds := make([]*redis.Cmd, len(batch))
 	loaded := map[*redis.Script]bool{}
 	for i, c := range batch {
@@ -62,9 +87,17 @@ func (b *Batcher) send(ctx context.Context, batch []*Call, how text) {
 			loaded[c.Script] = true
 		}
 	}
+	acked := &redis.Cmd{} // 0
+	if replicas > 0 {
+		acked = pipe.Do(ctx, "WAIT", replicas, ReplicasTimeout.Milliseconds())
+	}
 	_, _ = pipe.Exec(ctx) // every command has its own error, also if no answer was read for it
 	for i, c := range batch {
 		c.take(cmds[i], sent)
+		c.Acked, _ = acked.Int()
+		if to != b.c && redis.HasErrorPrefix(c.Err, "MOVED") {
+			b.cluster.ReloadState(ctx)
+		}
 	}
 }
 

@@ -71,12 +71,13 @@ type Config struct {
 	Sweep            time.Duration `env:"SHOP_SWEEP" envDefault:"1s" help:"mean time between two sweeps that end overdue reservations and give their units back; every replica sweeps; 0: this replica does not"`
 	KeepReservations time.Duration `env:"SHOP_KEEP_HOLDS" envDefault:"168h" help:"how long a reservation is kept after its end if a payment came for it, or a late payment may still become an order; others are kept for one hour; 0: all are kept forever"`
 
-	TicketConsume bool          `env:"SHOP_TICKET_CONSUME" envDefault:"true" group:"tickets" help:"this replica writes the orders of tickets, those of other replicas too"`
-	TicketClaim   time.Duration `env:"SHOP_TICKET_CLAIM" envDefault:"0s" help:"after how long a ticket is taken over from a replica that has not written its order; more than SHOP_SETTLE_TIMEOUT; 0: 5s more"`
-	TicketsMost   int           `env:"SHOP_TICKETS_MAX" envDefault:"50000" help:"how many tickets of a product may wait for their orders; above that 503 queue_full"`
-	TicketWaiters int           `env:"SHOP_TICKET_WAITERS" envDefault:"10000" help:"how many requests may wait for the end of a ticket in this replica; above that 429"`
-	Reconcile     time.Duration `env:"SHOP_RECONCILE" envDefault:"0s" help:"mean time between two comparisons of Redis with SQL, of each product that is sold by tickets; 0: this replica makes none"`
-	Repair        bool          `env:"SHOP_RECONCILE_REPAIR" envDefault:"false" help:"such a comparison repairs the count in Redis if two of them, SHOP_SETTLE_TIMEOUT apart, agree"`
+	TicketConsume  bool          `env:"SHOP_TICKET_CONSUME" envDefault:"true" group:"tickets" help:"this replica writes the orders of tickets, those of other replicas too"`
+	TicketClaim    time.Duration `env:"SHOP_TICKET_CLAIM" envDefault:"0s" help:"after how long a ticket is taken over from a replica that has not written its order; more than SHOP_SETTLE_TIMEOUT; 0: 5s more"`
+	TicketsMost    int           `env:"SHOP_TICKETS_MAX" envDefault:"50000" help:"how many tickets of a product may wait for their orders; above that 503 queue_full"`
+	TicketReplicas int           `env:"SHOP_TICKET_REPLICAS" envDefault:"0" help:"number of Redis replicas that must have a ticket within 1s before it is told (WAIT), else 504 outcome_unknown; 0: none"`
+	TicketWaiters  int           `env:"SHOP_TICKET_WAITERS" envDefault:"10000" help:"how many requests may wait for the end of a ticket in this replica; above that 429"`
+	Reconcile      time.Duration `env:"SHOP_RECONCILE" envDefault:"0s" help:"mean time between two comparisons of Redis with SQL, of each product that is sold by tickets; 0: this replica makes none"`
+	Repair         bool          `env:"SHOP_RECONCILE_REPAIR" envDefault:"false" help:"such a comparison repairs the count in Redis if two of them, SHOP_SETTLE_TIMEOUT apart, agree"`
 
 	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" secret:"true" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces"`
 	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" secret:"true" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded"`

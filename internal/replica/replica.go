@@ -100,7 +100,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Gauge: gauges(registry), Repeated: repeats(registry),
 		Tickets: shop.TicketOptions{Off: !c.TicketConsume, Claim: cmp.Or(c.TicketClaim, c.SettleTimeout+5*time.Second),
 			Reconcile: c.Reconcile, Repair: c.Repair, Most: c.TicketsMost, Waiters: c.TicketWaiters,
-			Ended: ticketEnds(registry)},
+			Replicas: c.TicketReplicas,
+			Ended:    ticketEnds(registry)},
 	}, stock.Modes())
 	if err != nil {
 		return err

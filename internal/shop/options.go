@@ -40,6 +40,8 @@ type TicketOptions struct {
 	// Most is how many tickets of a product may be in flight, 0 = 50,000, and Waiters how many readers may wait for an
 	// end, 0 = 10,000.
 	Most, Waiters int
+	// Replicas of Redis must have a ticket before it is told.
+	Replicas int
 	// Reconcile is the mean time between two looks at what SQL and Redis have of each product, 0 = never; Repair says that
 	// they repair. Apart is the time between the two looks of a repair; 0 = Settle.
 	Reconcile, Apart time.Duration

@@ -36,6 +36,7 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 		ended = func(state ledger.TicketState, n int64) { told(string(state), n) }
 	}
 	won, down := redisdb.NewTickets(b.Redis), func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) }
+	won.Replicas = o.Tickets.Replicas
 	t.line = tickets.Open(tickets.Options{
 		Tickets: won, Book: receiver{group}, Replica: o.Replica, Consume: !o.Tickets.Off,
 		Claim: cmp.Or(o.Tickets.Claim, 15*time.Second), Most: cmp.Or(o.Tickets.Most, 50_000),

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/idempotency"
+	"lastitem/internal/redisbatch"
 	"lastitem/internal/store"
 )
 
@@ -23,8 +24,9 @@ var sellScript, sellForBuyer = redis.NewScript(source("answers") + "local buyer,
 // winScript makes a ticket instead of an order: see tickets.go.
 var winScript = redis.NewScript(source("answers") + `local buyer = table.remove(ARGV)
 if buyer == '' then buyer = nil end
+local confirm = table.remove(ARGV) == '1'
 local ticket = {most = tonumber(table.remove(ARGV)), id = table.remove(ARGV), rules = table.remove(KEYS),
-  hash = table.remove(KEYS), stream = table.remove(KEYS)}
+  hash = table.remove(KEYS), stream = table.remove(KEYS), confirm = confirm}
 ` + source("sell"))
 
 // Sale is what [Store.Sell] does in one script.
@@ -40,6 +42,8 @@ type Sale struct {
 	Refused func(i int) idempotency.Template
 	// tickets is how many tickets may be in flight, if the units are for one; 0 = they are for an order.
 	tickets int
+	// replicas must have the ticket before it is told.
+	replicas int
 }
 
 // Sold is the outcome of a [Sale].
@@ -110,12 +114,14 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	script, keys := sellScript, t.keys(reach)
 	switch {
 	case t.tickets > 0:
-		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, t.Buyer)
+		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, min(t.replicas, 1), t.Buyer)
 	case t.Buyer != "":
 		script, args = sellForBuyer, append(args, t.Buyer)
 	}
-	reply, err := t.r.eval(script, keys, args)
-	if err = sellError(err); err != nil {
+	c := redisbatch.Call{Script: script, Keys: keys, Args: args, Replicas: t.replicas}
+	t.r.scripts.Do(&c)
+	reply, err := c.Reply, sellError(c.Err)
+	if err != nil {
 		if again, err = t.failed(err, keyed, reach); !again && t.made && !errors.Is(err, store.ErrUnknown) {
 			t.unclaim()
 		}
@@ -126,6 +132,9 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		return t.claimedFor(ctx, owner)
 	}
 	out, err = t.outcome(reply, t.sold, refused)
+	if err == nil && out.Short < 0 && c.Acked < t.replicas { // asking again would wait as long again
+		return Sold{}, false, fmt.Errorf("%w: redis: %d of %d replicas have the ticket", store.ErrUnknown, c.Acked, t.replicas)
+	}
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.tickets == 0 && t.keeps(ctx) {
 		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one
 		// becomes so

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -354,4 +355,46 @@ func TestRedisSellForBuyer(t *testing.T) {
 		_, _, err = r.Segments(t.Context(), 2)
 		testkit.IsError(t, err, store.ErrOtherWay, "Segments() of a product with a limit")
 	})
+}
+
+// A ticket is told if a replica has it, also where it is told again by another connection: WAIT counts the writes of its
+// own. While the replica does not answer it is unknown, and stands.
+func TestTicketsWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	nodes, ctx := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0"), t.Context()
+	connect := func(node *testenv.RedisNode) (*redis.Client, *redis.Options) {
+		o, err := redis.ParseURL(node.URL)
+		testkit.Must(t, err)
+		o.MaxRetries, o.PoolSize = -1, 1
+		c := redis.NewClient(o)
+		t.Cleanup(func() { _ = c.Close() })
+		return c, o
+	}
+	c, o := connect(nodes[0])
+	replica, _ := connect(nodes[1])
+	host, port, _ := net.SplitHostPort(o.Addr)
+	testkit.Must(t, errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(),
+		replica.ReplicaOf(ctx, host, port).Err()))
+	testkit.Until(t, "a replica", func() bool {
+		return strings.Contains(c.Info(ctx, "replication").Val(), "state=online")
+	})
+	r := redisdb.New(c, "")
+	testkit.Must(t, r.Reset(ctx, 1, 9, ledger.Rules{Book: "1"}, noKeys))
+	elsewhere, _ := connect(nodes[0])
+	won, again := redisdb.NewTickets(r), redisdb.NewTickets(redisdb.New(elsewhere, ""))
+	won.Replicas, again.Replicas = 1, 1
+	for i, tickets := range []*redisdb.Tickets{won, again} {
+		_, err := tickets.Win(ctx, sale(fmt.Sprint("u", i), "", 1), 5)
+		testkit.Must(t, err)
+	}
+	testkit.Must(t, syscall.Kill(nodes[1].PID(), syscall.SIGSTOP))
+	for _, tickets := range []*redisdb.Tickets{won, again} {
+		_, err := tickets.Win(ctx, sale("w", "k", 1), 5)
+		testkit.IsError(t, err, store.ErrUnknown, "Win() while the replica does not answer")
+	}
+	testkit.Must(t, syscall.Kill(nodes[1].PID(), syscall.SIGCONT))
+	told, err := again.Win(ctx, sale("w", "k", 1), 5)
+	if !told.Earlier || err != nil {
+		t.Errorf("Win() once more = %+v, %v", told, err)
+	}
 }

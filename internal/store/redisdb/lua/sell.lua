@@ -21,6 +21,7 @@ if base > 0 then
   first = ARGV[opt]:match('^%d+')
   if owner and owner:match('^%d+') ~= first and owner ~= ARGV[opt + 1] then return {'claimed', owner} end
   answer, run = find(key, owner or not claim) -- a sale's claim lives as long as its answer, so without a claim answers-old need not be read
+  if answer and ticket and ticket.confirm then call('HSET', ticket.rules, 'confirmed', 1) end -- since Redis 7.2 WAIT counts writes only
   if answer then return answer end
 end
 for i = 1, n do
