@@ -191,7 +191,7 @@ export function series(model, initial, final, holds = false, tickets = false) {
   const locks = wait.some((v) => v !== null);
   gaps([wait, hold, longest, oldest, ages], Math.ceil(1000 / (group * width)));
   return {
-    stock: [xs, left, should, held], orders: [xs, sold, was, capped, tickets ? ended : flight, flight], age: [times, oldest, ages], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
+    stock: [xs, left, should, held], orders: [xs, sold, was, capped, tickets ? ended : [...flight], flight], age: [times, oldest, ages], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
     locks, ends: [times, ...ends.map((line) => line.map((n, i) => n / (times[i] - (times[i - 1] ?? 0))))],
     moments: times.map((at, i) => [at, ...ends.map((line) => line[i]), held[xs.findIndex((x) => x >= at)]]).filter((row) => row.slice(1, 5).some((n) => n > 0)),
   };

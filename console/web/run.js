@@ -305,7 +305,7 @@ export class RunView {
     canvas.setAttribute("aria-label", tickets ? `${t("Tickets, from the win to the end")}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}` : `${t("Critical sections")}${colon()}${t("{n} of {of} overlapped another", { n: number(model.overlaps), of: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
     this.timeline.draw();
     this.lanesTitle.textContent = tickets ? t("Tickets, from the win to the end") : reserves ? t("When holds end") : t("Critical sections");
-    const seen = `${model.loads}/${tickets ? model.bars.at(-1)?.[3] : reserves ? model.bins.length : `${model.pairs.length}/${began}`}/${model.sections > 0}`;
+    const seen = `${model.loads}/${tickets ? `${Math.floor((model.bars.at(-1)?.[3] ?? 0) / 1e6)}/${model.running}` : reserves ? model.bins.length : `${model.pairs.length}/${began}`}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;
     this.pairsSeen = seen;
     if (tickets) replace(this.table, model.bars.length > 0 && this.listed(t("Lives of tickets"), lifeHeads(), lives(model, began), () => null, t("Each step says how long after the one before it came.")));

@@ -43,10 +43,10 @@ function differences(r, product) {
     [t("book"), r.book], [t("drift"), r.drift, r.drift !== 0 && t("leaked {n}, forgotten {m}", { n: number(r.leaked), m: number(r.forgotten) })]];
   const means = [r.drift === 0 && t("Both sides agree."),
     r.drift !== 0 && r.leaked !== 0 && t("Leaked {n}: the front has lost so many units, which nobody can buy (below zero: has too many). Somebody has changed it, or what is in flight, by hand.", { n: number(r.leaked) }),
-    r.drift !== 0 && r.forgotten !== 0 && t("Forgotten {n}: SQL has sold so many units and Redis does not know of it, after a failover of Redis, or because a mode in SQL sold them. They are promised once more: as many later tickets end as refused.", { n: number(r.forgotten) }),
+    r.drift !== 0 && r.forgotten !== 0 && t("Forgotten {n}: SQL has sold or held so many units and Redis does not know of it, after a failover of Redis, or because a mode in SQL did it. They are promised once more: as many later tickets end as refused.", { n: number(r.forgotten) }),
     stuck !== 0 && t("Stuck {n}: so many tickets have no entry in the stream, so that nobody writes their orders (below zero: entries without a ticket).", { n: number(stuck) })];
   const command = `shop reconcile --product ${product} --repair`;
   return [el("div", { class: "figures" }, figures.map(([name, value, ...notes]) => el("div", { class: `figure${name === t("drift") && value !== 0 ? " is-bad" : ""}` }, el("span", { class: "figure-name" }, name), el("span", { class: "figure-value" }, number(value)), notes.filter(Boolean).map((note) => el("span", { class: "figure-note" }, note))))),
     el("p", {}, means.filter(Boolean).join(space())),
-    r.drift !== 0 && el("p", {}, t("This adds the drift to the front, once, if two looks agree; it never changes SQL:"), space(), el("code", {}, command), space(), copier(command))];
+    r.drift !== 0 && el("p", {}, t("This adds the drift to the front, once, if two looks agree, and never changes SQL (with --url if the shop is not at localhost:8080):"), space(), el("code", {}, command), space(), copier(command))];
 }
