@@ -301,13 +301,20 @@ func testPlayTickets(t *testing.T, b *tab) {
 	testkit.Is(t, eval[string](b, told), "0,4,false,true", "in flight, charts, none ever in flight, lives of tickets")
 	eval[bool](b, `document.querySelector('.pairs details').open = true`)
 	b.shot("run-redis-stream-zh-light")
+	eval[bool](b, axeScript(t))
+	found := b.axe()
 	eval[string](b, `location.hash = '#/product/101'`)
 	b.wait(`!!document.querySelector('.look:not([hidden]) button')`)
 	eval[bool](b, `document.querySelector('.product-list .scroll').focus() ?? true`)
 	b.do("tab", chromedp.KeyEvent("\t"))
 	b.do("enter", chromedp.KeyEvent("\r"))
 	b.wait(`[...document.querySelectorAll('.look .figure-value')].map((v) => v.textContent).join() === '0,0,0,0'`)
-	b.shot("product-look-zh-light")
+	b.look(390, "dark")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("product-look-zh-dark-390")
+	for _, line := range append(found, b.axe()...) {
+		t.Errorf("tickets: %s", line)
+	}
 	eval[string](b, `location.hash = '#/run/redis-stream'`)
 }
 

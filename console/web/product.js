@@ -107,8 +107,10 @@ export class ProductView {
     if (!shelf) return;
     const { orders, keys } = shelf.ledger, held = shelf.reservations.flatMap((r) => r.reservations.map((row) => ({ ...row, overdue: row.state === "held" && row.expires_us <= r.as_of_us }))).sort((a, b) => b.changed_us - a.changed_us);
     const back = new Map(held.flatMap((r) => r.orders ?? []).map((o) => [o.order_id, sum(o.returns)]));
-    const { lists } = this, [n, of, k] = shelf.found, looked = this.deeds.find((d) => d.do === "look");
-    this.look.box.hidden = !shelf.acts || !shelf.ledger.passed && !shelf.ledger.in_flight && !looked;
+    const { lists } = this, [n, of, k] = shelf.found;
+    const set = Math.max(0, ...Object.values(shelf.ledger.adjustments ?? {}).flat().filter((a) => !a.key).map((a) => a.at_us ?? 0));
+    const looked = this.deeds.find((d) => d.do === "look" && d.at > set); // of another run it says nothing
+    this.look.box.hidden = !shelf.acts || !shelf.ledger.passed && !shelf.ledger.in_flight;
     this.look.draw(looked, this.id, looked && when(looked.at));
     lists.stock.draw(stocks(shelf), (s) => s.store, (s) => [s.store, ...figureNames.names.map((name) => number(s[name]))]);
     lists.held.draw(held, (r) => r.reservation_id, (r) => [stateWord(r.overdue ? "overdue" : r.state), number(r.quantity), r.buyer ?? "", when(r.expires_us), r.mode, el("code", {}, r.reservation_id),
