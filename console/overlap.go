@@ -7,7 +7,8 @@ import (
 	"lastitem/contract/api"
 )
 
-// bar is one critical section on the timeline. Times are microseconds since the load began.
+// bar is one critical section on the timeline, or some tickets from their reading to their end. Times are microseconds
+// since the load began.
 type bar struct {
 	lane       int
 	key        string
@@ -15,6 +16,8 @@ type bar struct {
 	number     int64 // of the request, at its replica
 	begin, end int64
 	overlaps   bool
+	committed  int64   // when SQL had the ends of the tickets
+	lives      [][]any // of some of the tickets; nil for a section
 }
 
 // request names the request.

@@ -26,17 +26,22 @@ type bin struct {
 	last                      int64    // when that was, see left
 	locks, wait, hold, worst  int64    // microseconds: summed over the locks, and the longest wait
 	ends                      [3]int64 // of holds: cancelled, expired, void; those that were paid are accepted
+	done, age, oldest         int64    // of tickets that ended: microseconds in flight, summed, and the longest
 }
 
 // MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and
-// holds in microseconds or null; then, where holds ended otherwise than by a payment, cancelled, expired and void.
+// holds in microseconds or null; then, where holds ended otherwise than by a payment, cancelled, expired and void; then,
+// where tickets ended, their number, their mean age and that of the oldest, in microseconds.
 func (b bin) MarshalJSON() ([]byte, error) {
 	row := []any{b.accepted, b.refused, b.failed, b.remaining, nil, nil, nil}
 	if b.locks > 0 {
 		row[4], row[5], row[6] = b.wait/b.locks, b.hold/b.locks, b.worst
 	}
-	if b.ends != [3]int64{} {
+	if b.done > 0 || b.ends != [3]int64{} {
 		row = append(row, b.ends[0], b.ends[1], b.ends[2])
+	}
+	if b.done > 0 {
+		row = append(row, b.done, b.age/b.done, b.oldest)
 	}
 	return json.Marshal(row)
 }
@@ -45,6 +50,7 @@ func (b bin) MarshalJSON() ([]byte, error) {
 func (b *bin) merge(x bin) {
 	b.accepted, b.refused, b.failed = b.accepted+x.accepted, b.refused+x.refused, b.failed+x.failed
 	b.locks, b.wait, b.hold, b.worst = b.locks+x.locks, b.wait+x.wait, b.hold+x.hold, max(b.worst, x.worst)
+	b.done, b.age, b.oldest = b.done+x.done, b.age+x.age, max(b.oldest, x.oldest)
 	for i, n := range x.ends {
 		b.ends[i] += n
 	}
@@ -66,13 +72,18 @@ func (b *bin) left(remaining *int64, at int64) {
 	}
 }
 
-// MarshalJSON writes [lane, key, begin, end, overlaps, request]; times in microseconds.
+// MarshalJSON writes [lane, key, begin, end, overlaps, request], and of tickets also when SQL had their ends, and some
+// of them, each as [lane, id, won, state, deliveries]; times in microseconds.
 func (b *bar) MarshalJSON() ([]byte, error) {
 	overlaps := 0
 	if b.overlaps {
 		overlaps = 1
 	}
-	return json.Marshal([]any{b.lane, b.key, b.begin, b.end, overlaps, b.request()})
+	row := []any{b.lane, b.key, b.begin, b.end, overlaps, b.request()}
+	if b.lives != nil {
+		row = append(row, b.committed, b.lives)
+	}
+	return json.Marshal(row)
 }
 
 // Frame has the changes since the previous frame. A snapshot has a frame with everything so far.
@@ -179,6 +190,31 @@ func (p *picture) add(e api.Events) {
 			p.sections(s, lane, e.Replica)
 		}
 	}
+	for _, b := range e.Batches {
+		if b.Mode == p.mode && b.ProductID == p.product && b.Read >= p.start {
+			p.batch(b, lane, e.Replica)
+		}
+	}
+}
+
+// batch counts tickets that have ended, and keeps some of them to be drawn.
+func (p *picture) batch(t api.Batch, lane int, replica string) {
+	p.dirty = true
+	b := p.bin(t.Ended)
+	b.done, b.age, b.oldest = b.done+t.Count, b.age+t.Age, max(b.oldest, t.Oldest)
+	x := &bar{lane: lane, replica: replica, begin: t.Read - p.start, end: t.Ended - p.start,
+		committed: t.Committed - p.start, lives: [][]any{}}
+	for _, l := range t.Tickets {
+		x.lives = append(x.lives, []any{p.lane(l.Replica), l.ID, l.Won - p.start, l.State, l.Deliveries})
+	}
+	p.draw(x)
+}
+
+// draw keeps a bar for the next frame, unless its lane has enough.
+func (p *picture) draw(b *bar) {
+	if p.drawn[b.lane] < frameBars/len(p.lanes) {
+		p.new, p.drawn[b.lane] = append(p.new, b), p.drawn[b.lane]+1
+	}
 }
 
 // sections compares critical sections with those of all replicas, and keeps some of them to be drawn.
@@ -191,18 +227,16 @@ func (p *picture) sections(s api.Sections, lane int, replica string) {
 		b := &bar{lane: lane, key: s.Key, replica: replica, number: rows[0], begin: begin, end: begin + max(0, rows[2])}
 		p.dirty = true
 		p.overlaps.add(b)
-		if p.drawn[lane] < frameBars/len(p.lanes) {
-			p.new, p.drawn[lane] = append(p.new, b), p.drawn[lane]+1
-		}
+		p.draw(b)
 	}
 }
 
-// count adds answers to their bin.
-func (p *picture) count(a api.Answers) {
-	at := int((a.At - p.start) / 1000 / p.width)
+// bin returns the bin of a moment, in microseconds since 1970, to be changed.
+func (p *picture) bin(micros int64) *bin {
+	at := int((micros - p.start) / 1000 / p.width)
 	for at >= maxBins {
 		p.halve()
-		at = int((a.At - p.start) / 1000 / p.width)
+		at = int((micros - p.start) / 1000 / p.width)
 	}
 	from := min(at, len(p.bins)) // the browsers do not have the empty bins of a pause yet
 	for len(p.bins) <= at {
@@ -211,7 +245,12 @@ func (p *picture) count(a api.Answers) {
 	if p.changed < 0 || from < p.changed {
 		p.changed = from
 	}
-	b := &p.bins[at]
+	return &p.bins[at]
+}
+
+// count adds answers to their bin.
+func (p *picture) count(a api.Answers) {
+	b := p.bin(a.At)
 	switch end := slices.Index(otherEnds, a.End); {
 	case end >= 0:
 		b.ends[end] += a.Count

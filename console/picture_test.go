@@ -177,14 +177,22 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.OutcomeUnknown, Count: 2},
 		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.LockBusy, Count: 3},
 	}})
+	batch := api.Batch{Mode: "m", ProductID: 101, Read: start + 41_000, Committed: start + 43_000, Ended: start + 44_000,
+		Count: 3, Age: 12_000, Oldest: 9000, Tickets: []api.TicketLife{{ID: "t", Won: start + 35_000, Replica: "2",
+			State: "sold", Deliveries: 1}}}
+	lateBatch, otherBatch := batch, batch
+	lateBatch.Count, lateBatch.Age, lateBatch.Tickets = 1, 4000, nil
+	otherBatch.ProductID = 102
+	p.add(api.Events{Replica: "1", Batches: []api.Batch{batch, otherBatch, lateBatch}})
 	f, ok := p.frame()
-	if !ok || f.Sections != 1 || f.LeftOut != 3 || len(f.Lanes) != 3 || len(f.Bars) != 1 || f.Bars[0].lane != 1 {
+	if !ok || f.Sections != 1 || f.LeftOut != 3 || len(f.Lanes) != 3 || len(f.Bars) != 3 || f.Bars[0].lane != 1 {
 		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
 	}
 	text, err := json.Marshal(f)
 	testkit.Must(t, err)
-	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[8,4,2,6,null,null,null,4,0,5]],` +
-		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
+	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[8,4,2,6,null,null,null,4,0,5],` +
+		`[0,0,0,null,null,null,null,0,0,0,4,4000,9000]],"bars":[[1,"k",10000,10010,0,"2-a"],` +
+		`[0,"",41000,44000,0,"1-0",43000,[[1,"t",35000,"sold",1]]],[0,"",41000,44000,0,"1-0",43000,[]]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {
 		t.Errorf("frame\n%s, want\n%s", text, want)
 	}

@@ -34,7 +34,7 @@ type Shelf struct {
 
 // Act is the body of POST /console/api/products/{id}/acts: a request of the contract, made by hand.
 type Act struct {
-	Do   string          `json:"do"` // "hold", "confirm", "cancel", "return" or "adjust"
+	Do   string          `json:"do"` // "hold", "confirm", "cancel", "return", "adjust" or "look"
 	Of   string          `json:"of"` // the mode, the reservation or the order
 	Key  string          `json:"key"`
 	With json.RawMessage `json:"with,omitempty"` // its body
@@ -214,12 +214,12 @@ func (p *products) act(ctx context.Context, product string, a Act) (Done, error)
 	path := map[string]string{
 		"hold": "/reserve_stock/" + of, "confirm": "/reservations/" + of + "/confirm",
 		"cancel": "/reservations/" + of + "/cancel", "return": product + "/orders/" + of + "/return",
-		"adjust": product + "/adjust",
+		"adjust": product + "/adjust", "look": product + "/reconcile",
 	}[a.Do]
 	if path == "" {
 		return Done{}, errNotFound
 	}
-	wants := a.Do == "return" || a.Do == "adjust"
+	wants := a.Do == "return" || a.Do == "adjust" || a.Do == "look"
 	status, header, said, err := p.ask(context.WithoutCancel(ctx), http.MethodPost, path, a.With, a.Key, wants)
 	d := Done{Happened: api.Unknown, Replica: header.Get(api.HeaderReplica),
 		Replayed: header.Get(api.HeaderReplayed) != ""}

@@ -83,6 +83,9 @@ func TestActs(t *testing.T) {
 		case "/products/7/orders/o/1/return":
 			w.Header().Set("Idempotent-Replayed", "true")
 			_, _ = io.WriteString(w, `{"quantity":1}`)
+		case "/products/7/reconcile":
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"code":"reconcile_refused","happened":"no"}`)
 		default:
 			panic(http.ErrAbortHandler)
 		}
@@ -96,6 +99,8 @@ func TestActs(t *testing.T) {
 		{`{"do":"return","of":"o/1","with":{"restock":true}}`,
 			`/products/7/orders/o%2F1/return  {"restock":true} Bearer ` + token,
 			`{"happened":"","replayed":true,"said":{"quantity":1}}`},
+		{`{"do":"look","key":"l"}`, `/products/7/reconcile l  Bearer ` + token,
+			`{"happened":"no","said":{"code":"reconcile_refused","happened":"no"}}`},
 		{`{"do":"adjust","key":"a","with":{"delta":1}}`, `/products/7/adjust a {"delta":1} Bearer ` + token,
 			`{"happened":"unknown","lost":`},
 	} {

@@ -18,10 +18,10 @@ import (
 var products = map[string]reading{
 	"faultlab":              {14, 29_650},
 	"judge":                 {4, 6_100},
-	"console":               {3, 3_850},
-	"stack":                 {6, 6_550},
+	"console":               {3, 3_950},
+	"stack":                 {6, 6_600},
 	"internal/lock/handoff": {4, 5_900},
-	"internal/replica":      {29, 40_750},
+	"internal/replica":      {29, 40_850},
 	"loadtest":              {10, 15_350},
 }
 

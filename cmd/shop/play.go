@@ -203,6 +203,10 @@ func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(c
 		return err
 	}
 	what.Plans = demoPlans(what.Modes, override)
+	if len(what.Modes) == 1 && what.Modes[0].Tickets {
+		followed, _ := plan.Named("tickets")
+		what.Plans[0].Follow = followed[0].Follow
+	}
 	c, err := compare.Modes(ctx, what)
 	if err != nil {
 		return err

@@ -241,6 +241,7 @@ func testPlayBrowser(t *testing.T, p playing) {
 	b.look(390, "light")
 	b.wait(`document.documentElement.scrollWidth <= 390`)
 	b.shot("run-lease-seq-zh-390")
+	testPlayTickets(t, b)
 	testPlayHolds(t, b)
 	testPlayKeyboard(t, b)
 	testPlayProduct(t, b)
@@ -282,6 +283,39 @@ func testPlayHolds(t *testing.T, b *tab) {
 		t.Error("no chart of the ends of holds in place of that of locks")
 	}
 	b.shot("run-reserve-sql-zh-light")
+}
+
+// testPlayTickets runs a mode that answers with tickets: the page adds up those that have ended, lists the lives of some,
+// and looks at both stores of the product by a button that the keyboard reaches.
+func testPlayTickets(t *testing.T, b *tab) {
+	t.Helper()
+	b.look(1440, "light")
+	if got := b.run("redis-stream"); !strings.HasPrefix(got, "本次负载下精确。") {
+		t.Errorf("redis-stream: %q, want that it was exact", got)
+	}
+	const told = `[document.querySelector('.figure-overlaps .figure-value').textContent,
+		[...document.querySelectorAll('.chart')].filter((c) => !c.hidden).length,
+		document.querySelector('.figure-overlaps .figure-note').textContent === '最多 0',
+		[...document.querySelectorAll('.pairs tbody tr')].every((row) =>
+			/ms · 副本 [123] \+.*(s · 副本 [123]) \+.*s \+.*s .*s 已售 …/.test([...row.cells].map((c) => c.textContent).join(' ')))].join()`
+	testkit.Is(t, eval[string](b, told), "0,4,false,true", "in flight, charts, none ever in flight, lives of tickets")
+	eval[bool](b, `document.querySelector('.pairs details').open = true`)
+	b.shot("run-redis-stream-zh-light")
+	eval[bool](b, axeScript(t))
+	found := b.axe()
+	eval[string](b, `location.hash = '#/product/101'`)
+	b.wait(`!!document.querySelector('.look:not([hidden]) button')`)
+	eval[bool](b, `document.querySelector('.product-list .scroll').focus() ?? true`)
+	b.do("tab", chromedp.KeyEvent("\t"))
+	b.do("enter", chromedp.KeyEvent("\r"))
+	b.wait(`[...document.querySelectorAll('.look .figure-value')].map((v) => v.textContent).join() === '0,0,0,0'`)
+	b.look(390, "dark")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("product-look-zh-dark-390")
+	for _, line := range append(found, b.axe()...) {
+		t.Errorf("tickets: %s", line)
+	}
+	eval[string](b, `location.hash = '#/run/redis-stream'`)
 }
 
 // testPlayKeyboard reaches the button with the keyboard alone, and moves the timeline.

@@ -242,10 +242,12 @@ func testPageCharts(t *testing.T, p *idle) {
 		const free = Array(3).fill([4, 0, 0, 1, null, null, null]);
 		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1),
 			s.locks, series({ width: 20, bins: free }, 5).locks, splits(null, 0, 0, 0.24, 0.1),
-			series({ width: 20, bins: [[0, 0, 0, 3], [1, 0, 0, 2]] }, 5, 4, true).stock[3]]);
+			series({ width: 20, bins: [[0, 0, 0, 3], [1, 0, 0, 2]] }, 5, 4, true).stock[3],
+			series({ width: 40, bins: [[3, 0, 0, 2], [1, 0, 0, 1, null, null, null, 0, 0, 0, 2, 4000, 6000]] }, 5, 1, false,
+				true)].map((x) => x?.age ? [...x.orders.slice(4), ...x.age.slice(1)] : x));
 	})`)
 	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3],[null,null,null,null,null]],` +
-		`[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4,true,false,[0,0.1,0.24],[0,0]]`
+		`[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4,true,false,[0,0.1,0.24],[0,0],[[0,0,2],[0,3,2],[null,6],[null,4]]]`
 	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}

@@ -88,6 +88,7 @@ func testPageProduct(t *testing.T, p *idle) {
 	if !eval[bool](p.tab, `document.activeElement.className === 'units' && document.activeElement.value === '2'`) {
 		t.Error("a new row has taken the focus, or the number, away")
 	}
+	testPageLook(p)
 	guest := idle{tab: openTab(t, p.base)}
 	guest.do("open", chromedp.Navigate(p.base+"/console/?lang=en#/product/101"))
 	guest.says(".product .note", "Read-only")
@@ -97,6 +98,29 @@ func testPageProduct(t *testing.T, p *idle) {
 	}
 	eval[string](guest.tab, `location.hash = '#/run'`)
 	guest.says(".session h1", "This page needs the stack's token")
+}
+
+// testPageLook shows what looks have found: units that Redis has forgotten, and that nothing can be said.
+func testPageLook(p *idle) {
+	p.t.Helper()
+	got := soon[string](p.tab, `import('/console/tickets.js').then(({ lookPanel }) => {
+		const panel = lookPanel(() => {}), of = (said) => {
+			panel.draw({ done: { said } }, 7, '12:00');
+			return panel.box.lastChild.innerText ?? panel.box.lastChild.textContent;
+		};
+		document.getElementById('main').append(panel.box);
+		const says = [of({ drift: -2, leaked: 1, forgotten: 3, front: 5, in_flight: 4, book: 6, oldest_ms: 1500, generation: 0 }),
+			of({ code: 'reconcile_refused', detail: 'it is not sold by tickets' })];
+		panel.box.remove();
+		return says.join('|').replace(/\s+/g, ' ');
+	})`)
+	for _, want := range []string{"front 5 in flight 4 the oldest for 1.5 s 1 of them sold in the book book 6 drift -2 leaked 1, " +
+		"forgotten 3 Leaked 1: the front has lost", " Forgotten 3: SQL has sold or held", "shop reconcile --product 7 --repair Copy|",
+		"|12:00 it is not sold by tickets"} {
+		if !strings.Contains(got, want) {
+			p.t.Errorf("the panel says %q, want %q in it", got, want)
+		}
+	}
 }
 
 // testPlayProduct holds three units by hand, cancels one, pays for the others and returns one, with the keyboard alone.

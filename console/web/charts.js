@@ -111,11 +111,12 @@ export const stockChart = (box) => new Chart(box, () => options([line("--accent"
   },
 }));
 
-// orders against the stock there was: the gap above it is filled.
+// orders against the stock there was: the gap above it is filled. Of tickets also those that ended, and those in flight.
 export const ordersChart = (box) => new Chart(box, () => options([
   line("--ink", {}),
   line("--ink-soft", { dash: [4, 4], width: 1.5 }),
   { stroke: "transparent", width: 0, points: { show: false } },
+  line("--accent"), line("--warm", { fill: css("--warm-wash") }),
 ], { bands: [{ series: [1, 3], fill: css("--bad-fill"), dir: -1 }] }));
 
 export const rateChart = (box) => new Chart(box, () => options([
@@ -125,6 +126,9 @@ export const rateChart = (box) => new Chart(box, () => options([
 export const lockChart = (box) => new Chart(box, () => options([
   line("--ink-faint", { width: 1 }), line("--warm"), line("--accent"),
 ]));
+
+// ageChart shows for how long tickets were in flight.
+export const ageChart = (box) => new Chart(box, () => options([line("--ink-faint", { width: 1 }), line("--warm")]));
 
 // endsChart shows when holds end, and how.
 export const endsChart = (box) => new Chart(box, () => options([
@@ -136,18 +140,19 @@ const maxPoints = 160;
 // series turns the bins into the data of the charts; initial is null for a baseline, which has no stock. final is the stock after the
 // run, if it is known; holds says that units are held before they are sold: those are neither in stock nor sold. The answers tell of it in the order of their arrival, so the last one need not be the one that left least. Many bins are
 // put together for the rates, which would only flicker.
-export function series(model, initial, final, holds = false) {
+export function series(model, initial, final, holds = false, tickets = false) {
   const { width } = model;
   const bins = model.bins.slice(began(model.bins));
-  const xs = [], left = [], should = [], sold = [], was = [], capped = [];
-  let [total, remaining] = [0, initial];
-  xs.push(0); left.push(initial); should.push(initial); sold.push(0); was.push(initial); capped.push(0);
+  const xs = [], left = [], should = [], sold = [], was = [], capped = [], ended = [];
+  let [total, remaining, done] = [0, initial, 0];
+  xs.push(0); ended.push(0); left.push(initial); should.push(initial); sold.push(0); was.push(initial); capped.push(0);
   bins.forEach((b, i) => {
     if (total < initial && total + b[0] > initial) { // the red begins where the curve passes the stock, not at the end of the bin before
       xs.push(((i + (initial - total) / b[0]) * width) / 1000);
       left.push(undefined); // the line goes on
       should.push(initial === null ? null : 0);
       sold.push(initial);
+      ended.push(undefined);
       was.push(initial);
       capped.push(initial);
     }
@@ -157,13 +162,15 @@ export function series(model, initial, final, holds = false) {
     left.push(remaining);
     should.push(initial === null ? null : initial - total);
     sold.push(total);
+    ended.push(done += b[10] ?? 0);
     was.push(initial);
     capped.push(initial === null ? total : Math.min(total, initial));
   });
   if (initial !== null && final !== undefined) left[left.length - 1] = final;
+  const flight = ended.map((n, i) => (tickets && n !== undefined ? Math.max(0, sold[i] - n) : undefined));
   const held = left.map((n, i) => (holds && n !== undefined ? Math.max(0, should[i] - n) : undefined));
   const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
-  const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [], ends = [[], [], [], []];
+  const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [], oldest = [], ages = [], ends = [[], [], [], []];
   for (let i = 0; i < bins.length; i += group) {
     const part = bins.slice(i, i + group);
     const sum = (k) => part.reduce((s, b) => s + b[k], 0);
@@ -176,12 +183,15 @@ export function series(model, initial, final, holds = false) {
     refused.push(sum(1) / seconds);
     wait.push(mean(4));
     hold.push(mean(5));
+    const done = part.filter((b) => b[10] > 0);
+    oldest.push(done.length ? Math.max(...done.map((b) => b[12])) / 1000 : null);
+    ages.push(done.length ? done.reduce((s, b) => s + b[10] * b[11], 0) / done.reduce((s, b) => s + b[10], 0) / 1000 : null);
     longest.push(locks.length ? Math.max(...locks.map((b) => b[6])) / 1000 : null);
   }
   const locks = wait.some((v) => v !== null);
-  gaps([wait, hold, longest], Math.ceil(1000 / (group * width)));
+  gaps([wait, hold, longest, oldest, ages], Math.ceil(1000 / (group * width)));
   return {
-    stock: [xs, left, should, held], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
+    stock: [xs, left, should, held], orders: [xs, sold, was, capped, tickets ? ended : [...flight], flight], age: [times, oldest, ages], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
     locks, ends: [times, ...ends.map((line) => line.map((n, i) => n / (times[i] - (times[i - 1] ?? 0))))],
     moments: times.map((at, i) => [at, ...ends.map((line) => line[i]), held[xs.findIndex((x) => x >= at)]]).filter((row) => row.slice(1, 5).some((n) => n > 0)),
   };

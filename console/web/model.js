@@ -13,8 +13,8 @@ export class Model {
   known = false; // the console has said whether something runs
   lanes = [];
   width = 20; // of a bin, in milliseconds
-  bins = []; // [accepted, refused, failed, remaining, mean wait, mean hold, longest wait], and maybe the holds that were [cancelled, expired, void]
-  bars = []; // [lane, key, begin, end, overlaps, request]
+  bins = []; // [accepted, refused, failed, remaining, mean wait, mean hold, longest wait], and maybe the holds that were [cancelled, expired, void], and the tickets that [ended, their mean age, the oldest]
+  bars = []; // [lane, key, begin, end, overlaps, request]; of tickets, from their reading to their end: [..., committed, [lane, id, won, state, deliveries] of some]
   pairs = [];
   sections = 0;
   overlaps = 0;
@@ -104,7 +104,7 @@ export class Model {
   }
 
   totals() {
-    let [accepted, refused, failed, remaining, cancelled, expired, voided] = [0, 0, 0, null, 0, 0, 0];
+    let [accepted, refused, failed, remaining, cancelled, expired, voided, ended] = [0, 0, 0, null, 0, 0, 0, 0];
     for (const b of this.bins) {
       accepted += b[0];
       refused += b[1];
@@ -112,8 +112,9 @@ export class Model {
       cancelled += b[7] ?? 0;
       expired += b[8] ?? 0;
       voided += b[9] ?? 0;
+      ended += b[10] ?? 0;
       remaining = leftAfter(b, remaining);
     }
-    return { accepted, refused, failed, remaining, cancelled, expired, voided };
+    return { accepted, refused, failed, remaining, cancelled, expired, voided, ended };
   }
 }

@@ -1,6 +1,7 @@
 import { el, replace } from "./dom.js";
 import { colon, lang, number, space, t, words } from "./i18n.js";
 import { get, post, Unauthorized } from "./stream.js";
+import { lookPanel } from "./tickets.js";
 
 const every = 2000, slowest = 30000; // milliseconds between two readings: of a long list more, and the latter where the shop does not answer
 const mostDeeds = 50, mostEvents = 60;
@@ -89,9 +90,10 @@ export class ProductView {
       keys: list(t("Keys"), [t("key"), t("answer#status"), t("mode"), t("at")]),
     };
     this.lists.held.box.hidden = this.lists.keys.box.hidden = !acts;
+    this.look = lookPanel(() => this.act("look", "", {}));
     this.error = el("p", { class: "message", role: "alert" });
     this.note = el("p", { class: "note" });
-    replace(main, el("div", { class: "run product" }, side, el("div", { class: "stage" }, this.error, this.note, Object.values(this.lists).map((l) => l.box))));
+    replace(main, el("div", { class: "run product" }, side, el("div", { class: "stage" }, this.error, this.note, this.lists.stock.box, this.look.box, Object.values(this.lists).slice(1).map((l) => l.box))));
   }
 
   value(name) {
@@ -106,10 +108,14 @@ export class ProductView {
     const { orders, keys } = shelf.ledger, held = shelf.reservations.flatMap((r) => r.reservations.map((row) => ({ ...row, overdue: row.state === "held" && row.expires_us <= r.as_of_us }))).sort((a, b) => b.changed_us - a.changed_us);
     const back = new Map(held.flatMap((r) => r.orders ?? []).map((o) => [o.order_id, sum(o.returns)]));
     const { lists } = this, [n, of, k] = shelf.found;
+    const set = Math.max(0, ...Object.values(shelf.ledger.adjustments ?? {}).flat().filter((a) => !a.key).map((a) => a.at_us ?? 0));
+    const looked = this.deeds.find((d) => d.do === "look" && d.at > set); // of another run it says nothing
+    this.look.box.hidden = !shelf.acts || !shelf.ledger.passed && !shelf.ledger.in_flight;
+    this.look.draw(looked, this.id, looked && when(looked.at));
     lists.stock.draw(stocks(shelf), (s) => s.store, (s) => [s.store, ...figureNames.names.map((name) => number(s[name]))]);
     lists.held.draw(held, (r) => r.reservation_id, (r) => [stateWord(r.overdue ? "overdue" : r.state), number(r.quantity), r.buyer ?? "", when(r.expires_us), r.mode, el("code", {}, r.reservation_id),
       r.state === "held" && this.tools(r.reservation_id, r.quantity, [[t("Pay"), () => this.act("confirm", r.reservation_id)], [t("Cancel"), (part) => this.act("cancel", r.reservation_id, part && { product_id: this.id, quantity: part })]], 1)], n);
-    lists.orders.draw(orders.map((o) => ({ ...o, back: back.get(o.order_id) ?? 0, acts: shelf.acts })), (o) => o.order_id, (o) => [when(Date.parse(o.created_at) * 1000), o.back ? t("{n}, {back} returned", { n: number(o.quantity), back: number(o.back) }) : number(o.quantity), o.mode, o.store, el("code", {}, o.key ?? ""), el("code", {}, o.order_id),
+    lists.orders.draw(orders.map((o) => ({ ...o, back: back.get(o.order_id) ?? 0, acts: shelf.acts && !shelf.ledger.passed })), (o) => o.order_id, (o) => [when(Date.parse(o.created_at) * 1000), o.back ? t("{n}, {back} returned", { n: number(o.quantity), back: number(o.back) }) : number(o.quantity), o.mode, o.store, el("code", {}, o.key ?? ""), el("code", {}, o.order_id),
       o.acts && o.back < o.quantity && this.tools(o.order_id, o.quantity - o.back, [true, false].map((restock) => [restock ? t("Return") : t("Write off"), (part) => this.act("return", o.order_id, { restock, ...(part && { quantity: part }) })]))], of);
     lists.keys.draw(keys ?? [], (row) => row.key + row.created_at, (row) => [el("code", {}, row.key), row.status === 0 ? t("in progress") : String(row.status), row.mode ?? "", when(Date.parse(row.created_at) * 1000)], k);
     const all = [...this.deeds.map((d) => ({ ...d, text: this.told(d) })), ...events(shelf, held)].sort((a, b) => b.at - a.at).slice(0, mostEvents);
@@ -162,6 +168,7 @@ export class ProductView {
     const what = {
       hold: () => t("hold {n} [unit|units] for {buyer}", { n: number(n), buyer: d.with.buyer || t("nobody in particular") }), confirm: () => t("pay {id}", { id: d.id }), cancel: () => t("cancel {part}", { part }),
       return: () => (d.with.restock ? t("return {part} to the stock", { part }) : t("return {part} and write off", { part })), adjust: () => t("adjust the stock by {n}", { n: (d.with.delta > 0 ? "+" : "") + number(d.with.delta) }),
+      look: () => t("look at Redis and SQL"),
     }[d.do]();
     if (!d.done) return `${what} …`;
     const { happened, said, lost, replayed } = d.done, why = said ? `${said.code}${colon()}${said.detail ?? said.title ?? ""}` : lost;
@@ -228,7 +235,7 @@ function events({ ledger }, held) {
     }
     for (const p of (r.payments ?? []).filter((x) => !x.order_id)) all.push({ ...of, at: p.at_us, text: t("payment {id} goes back to its buyer", { id: p.payment }) });
   }
-  for (const o of ledger.orders) if (!o.reservation_id) all.push({ id: o.order_id, at: Date.parse(o.created_at) * 1000, text: t("{n} [unit|units] sold by {mode}", { n: number(o.quantity), mode: o.mode }), replica: o.replica });
+  for (const o of ledger.orders) if (!o.reservation_id) all.push({ id: o.order_id, at: Date.parse(o.created_at) * 1000, text: ledger.passed ? t("{n} [unit|units] won by {mode}; in SQL since", { n: number(o.quantity), mode: o.mode }) : t("{n} [unit|units] sold by {mode}", { n: number(o.quantity), mode: o.mode }), replica: o.replica });
   return all;
 }
 

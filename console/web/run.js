@@ -1,4 +1,4 @@
-import { endsChart, lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
+import { ageChart, endsChart, lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
 import { drawButton, keep, kept, numbers, ours, picker, reveal, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
@@ -6,6 +6,7 @@ import { beganAt } from "./model.js";
 import { Replay } from "./replay.js";
 import { breaks, cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
 import { get } from "./stream.js";
+import { lifeHeads, lives } from "./tickets.js";
 import { Timeline } from "./timeline.js";
 import { details, headline, loadTone, lostAnswers, tone } from "./verdict.js";
 
@@ -113,14 +114,17 @@ export class RunView {
     const key = (name, cls) => el("span", { class: `key ${cls}` }, name);
     this.heldKey = key(t("held#units"), "k-warm");
     this.voidKey = key(t("void"), "k-faint");
-    const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost"), this.heldKey]), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
+    this.soldKey = key("", "k-ink");
+    this.ticketKeys = [key(t("completed"), "k-accent"), key(t("in flight"), "k-warm")];
+    const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost"), this.heldKey]), orders = chart(t("Units sold, against the stock there was"), [this.soldKey, this.ticketKeys, key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
       rate = chart(t("Answers per second"), [key(t("accepted"), "k-accent"), key(t("refused"), "k-dash")]),
+      age = chart(t("Age of tickets at their end, ms"), [key(t("mean"), "k-warm"), key(t("oldest"), "k-faint")]),
       ends = chart(t("Holds that end, per second"), [key(t("paid"), "k-ink"), key(t("cancelled"), "k-dash"), key(t("expired"), "k-warm"), this.voidKey]),
       lock = chart(t("Lock: wait and hold, ms"), [key(t("wait"), "k-warm"), key(t("hold"), "k-accent"), key(t("longest wait"), "k-faint")]);
     this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("This mode takes no lock."));
     lock.section.append(this.noLock);
-    this.plots = { stock, orders, rate, lock, ends };
-    this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box), ends: endsChart(ends.box) };
+    this.plots = { stock, orders, rate, lock, age, ends };
+    this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box), age: ageChart(age.box), ends: endsChart(ends.box) };
     const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
     this.timeline = new Timeline(canvas);
     const tool = (sign, act, name = sign) => el("button", { type: "button", class: "quiet", "aria-label": name, click: act }, sign);
@@ -135,7 +139,7 @@ export class RunView {
       this.verdict,
       el("section", { class: "figures is-five" }, Object.values(this.figures).map((f) => f.box)),
       this.replay.box,
-      el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section, ends.section),
+      el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section, age.section, ends.section),
       el("section", { class: "timeline" },
         el("header", {}, this.lanesTitle, this.tools),
         this.lanesNote, canvas, this.table));
@@ -180,13 +184,16 @@ export class RunView {
     }
     this.replay.update(model);
     const at = this.replay.at, shown = at === null ? model : model.until(at);
-    this.drawFigures(shown, at !== null);
-    const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined, this.ran(model)?.reserves);
+    const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined, this.ran(model)?.reserves, this.ran(model)?.tickets);
+    this.drawFigures(shown, at !== null, data.orders[5]);
     const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, (m.at - beganAt(model)) / 1e6), text: markText(m) }));
     const end = at === null ? null : (model.bins.length * model.width * 1000 - beganAt(model)) / 1e6; // the axis stays as long as the run
-    const reserves = Boolean(this.ran(model)?.reserves);
-    this.plots.lock.section.hidden = reserves;
+    const reserves = Boolean(this.ran(model)?.reserves), tickets = Boolean(this.ran(model)?.tickets);
+    this.plots.lock.section.hidden = reserves || tickets;
     this.plots.ends.section.hidden = !reserves;
+    this.plots.age.section.hidden = !tickets;
+    this.soldKey.textContent = tickets ? t("acknowledged") : t("sold");
+    for (const k of this.ticketKeys) k.hidden = !tickets;
     this.voidKey.hidden = data.ends[4].every((n) => n === 0);
     for (const [name, chart] of Object.entries(this.charts)) {
       if (end !== null) data[name].forEach((line, i) => line.push(i === 0 ? end : null));
@@ -196,7 +203,7 @@ export class RunView {
     this.say(this.plots.stock, data.stock[1].at(-1));
     this.say(this.plots.orders, data.orders[1].at(-1));
     const none = model.bins.length === 0; // axes without a curve say nothing
-    for (const plot of [this.plots.stock, this.plots.orders, this.plots.rate, this.plots.ends]) plot.section.classList.toggle("is-blank", none);
+    for (const plot of [this.plots.stock, this.plots.orders, this.plots.rate, this.plots.age, this.plots.ends]) plot.section.classList.toggle("is-blank", none);
     this.plots.lock.section.classList.toggle("is-blank", !data.locks);
     this.noLock.hidden = data.locks || none;
     this.drawTimeline(model, data.moments);
@@ -225,7 +232,7 @@ export class RunView {
     chart.box.setAttribute("aria-label", chart.name + colon() + (value === null ? "–" : number(value)));
   }
 
-  drawFigures(model, then) {
+  drawFigures(model, then, flight) {
     const { left, sold, refused, failed, overlaps } = this.figures;
     const result = then ? null : model.result; // in a replay the numbers are those of its moment
     const sum = model.totals(), { stock } = model.run.spec, verdict = then ? null : this.judged(model);
@@ -248,6 +255,13 @@ export class RunView {
     refused.note.textContent = rate <= 0 ? "" : this.ran(model)?.reserves ? t("{n}/s paid", { n: number(rate) }) : t("{n}/s accepted", { n: number(rate) });
     this.heldKey.hidden = !this.ran(model)?.reserves;
     overlaps.box.firstChild.textContent = this.heldKey.hidden ? t("overlapped#sections") : t("held#units");
+    if (this.ran(model)?.tickets) {
+      overlaps.box.firstChild.textContent = t("in flight");
+      overlaps.value.textContent = number(Math.max(0, sum.accepted - sum.ended));
+      overlaps.note.textContent = t("at most {n}", { n: number(Math.max(0, ...flight.filter((n) => n > 0))) });
+      overlaps.box.classList.remove("is-bad");
+      return;
+    }
     if (!this.heldKey.hidden) { // it has no critical section in the process
       const holds = result?.holds ?? sum;
       overlaps.value.textContent = number(Math.max(0, stock - units - (remaining ?? stock - units)));
@@ -279,21 +293,23 @@ export class RunView {
       this.toFirstOverlap();
     }
     const canvas = this.timeline.canvas;
-    canvas.hidden = model.sections === 0;
+    const { reserves, tickets } = this.ran(model) ?? {};
+    canvas.hidden = model.bars.length === 0;
     this.tools.hidden = canvas.hidden;
     this.tools.firstChild.disabled = model.pairs.length === 0;
-    const says = [model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : this.ran(model)?.reserves ? t("This mode holds units for a buyer: sold is what was paid. A unit that is neither in stock nor sold is held. A hold ends when its buyer pays or cancels, or when a sweep finds it past its deadline; a hold of a stock that was set anew is void.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
+    this.tools.firstChild.hidden = Boolean(tickets);
+    const says = [tickets ? t("A lane for each replica. A dot is a win; a line leads from it to the bar of the replica whose consumer has read the ticket, with others. While the bar is pale their orders are written in SQL, while it is dark Redis is told. A few tickets of each bar are drawn.") : model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : this.ran(model)?.reserves ? t("This mode holds units for a buyer: sold is what was paid. A unit that is neither in stock nor sold is held. A hold ends when its buyer pays or cancels, or when a sweep finds it past its deadline; a hold of a stock that was set anew is void.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("This mode holds no lock and claims to be exact, so overlaps are expected; the verdict says whether it was."));
     if (model.leftOut > 0) says.push(t("{n} [answer|answers] came too fast to be shown. The judge counts [it|them]; this page neither draws nor counts [it|them].", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(space());
-    canvas.setAttribute("aria-label", `${t("Critical sections")}${colon()}${t("{n} of {of} overlapped another", { n: number(model.overlaps), of: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
+    canvas.setAttribute("aria-label", tickets ? `${t("Tickets, from the win to the end")}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}` : `${t("Critical sections")}${colon()}${t("{n} of {of} overlapped another", { n: number(model.overlaps), of: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
     this.timeline.draw();
-    const reserves = this.ran(model)?.reserves;
-    this.lanesTitle.textContent = reserves ? t("When holds end") : t("Critical sections");
-    const seen = `${model.loads}/${reserves ? model.bins.length : `${model.pairs.length}/${began}`}/${model.sections > 0}`;
+    this.lanesTitle.textContent = tickets ? t("Tickets, from the win to the end") : reserves ? t("When holds end") : t("Critical sections");
+    const seen = `${model.loads}/${tickets ? `${Math.floor((model.bars.at(-1)?.[3] ?? 0) / 1e6)}/${model.running}` : reserves ? model.bins.length : `${model.pairs.length}/${began}`}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;
     this.pairsSeen = seen;
-    if (reserves) this.drawMoments(moments);
+    if (tickets) replace(this.table, model.bars.length > 0 && this.listed(t("Lives of tickets"), lifeHeads(), lives(model, began), () => null, t("Each step says how long after the one before it came.")));
+    else if (reserves) this.drawMoments(moments);
     else this.drawPairs(model);
   }
 

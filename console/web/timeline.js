@@ -3,8 +3,8 @@ import { number, t } from "./i18n.js";
 
 const laneGap = 10, rowHeight = 11, rowGap = 3, maxRows = 8, left = 84, bottom = 26, top = 6;
 
-// Timeline draws critical sections: a lane for each replica, a bar for each section, hatched where two of a key overlap. It shows the
-// newest sections until somebody moves it.
+// Timeline draws critical sections: a lane for each replica, a bar for each section, hatched where two of a key overlap. Of tickets it draws a bar
+// for those that were read together, in two parts, and lines from where and when some of them were won. It shows the newest until somebody moves it.
 export class Timeline {
   bars = [];
   lanes = [];
@@ -42,10 +42,10 @@ export class Timeline {
   // newest shows the last sections, as many as can be told apart.
   newest() {
     if (this.bars.length === 0) return;
-    const last = this.bars.slice(-Math.max(24, Math.round(this.plotWidth() / 9)));
+    const last = this.bars.slice(this.bars[0][7] ? -12 : -Math.max(24, Math.round(this.plotWidth() / 9)));
     const to = Math.max(...last.map((b) => b[3]));
     this.to = to + 1;
-    this.from = Math.min(...last.map((b) => b[2]));
+    this.from = Math.min(...last.flatMap((b) => [b[2], ...(b[7] ?? []).map((life) => life[2])]));
     if (this.to - this.from < 200) this.from = this.to - 200;
   }
 
@@ -136,7 +136,8 @@ export class Timeline {
     g.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     this.grid(g, width, height);
     const x = (time) => left + ((time - this.from) / (this.to - this.from)) * this.plotWidth();
-    const shared = sharedSpans(visible);
+    const shared = sharedSpans(visible.filter((b) => !b[7]));
+    this.wins(g, lanes, x);
     let y = top;
     lanes.forEach((lane, i) => {
       g.fillStyle = css("--ink-soft");
@@ -146,6 +147,27 @@ export class Timeline {
       this.lane(g, lane, x, y, shared);
       y += this.heights[i] + laneGap;
     });
+  }
+
+  // wins draws a line from each win, beside the name of its replica, to the bar of those that were read with it.
+  wins(g, lanes, x) {
+    const begins = this.heights.map((_, i) => this.heights.slice(0, i).reduce((y, h) => y + h + laneGap, top));
+    g.save();
+    g.beginPath();
+    g.rect(left, 0, this.plotWidth() + 4, 10000);
+    g.clip();
+    g.strokeStyle = g.fillStyle = css("--warm");
+    lanes.forEach((lane, i) => lane.bars.forEach((b, k) => (b[7] ?? []).forEach(([by, , won]) => {
+      const at = begins[by] + this.heights[by] / 2;
+      g.beginPath();
+      g.arc(x(won), at, 2, 0, 7);
+      g.fill();
+      g.beginPath();
+      g.moveTo(x(won), at);
+      g.lineTo(x(b[2]), begins[i] + lane.rows[k] * (rowHeight + rowGap) + rowHeight / 2);
+      g.stroke();
+    })));
+    g.restore();
   }
 
   lane(g, lane, x, y, shared) {
@@ -159,6 +181,8 @@ export class Timeline {
       const [from, to] = [x(b[2]), Math.max(x(b[3]), x(b[2]) + 1.5)];
       g.fillStyle = css(b[4] ? "--bar-bad" : "--bar");
       box(g, from, at, to - from, rowHeight);
+      g.fillStyle = css("--accent");
+      if (b[7]) box(g, x(b[6]), at, Math.max(to - x(b[6]), 1.5), rowHeight);
       for (const [begin, end] of shared.get(b[1]) ?? []) {
         if (end <= b[2] || begin >= b[3]) continue;
         const [f, u] = [x(Math.max(begin, b[2])), x(Math.min(end, b[3]))];

@@ -89,6 +89,8 @@ export function details(result, run) {
   } else if (accepted?.count > 0) {
     lines.push(t("{rate} accepted per second, p50 {p50}, p99 {p99}.", { rate: number(result.accepted_per_second), p50: duration(accepted.p50_ns), p99: duration(accepted.p99_ns) }));
   }
+  const k = result.tickets;
+  if (k) lines.push(t("Of {n} [ticket|tickets] {sold} ended as sold. Clients, who have to ask, were told the end {p50} after the 202 at p50, {p99} at p99, {rate} per second, the last {after} after the last answer of the load.", { n: number(k.won), sold: number(k.ends.sold ?? 0), after: duration(k.drained_ns), p50: duration(k.age.p50_ns ?? 0), p99: duration(k.age.p99_ns ?? 0), rate: number(k.completed_per_second) }));
   const noisy = result.discounted ? [result.discounted] : (result.noisy ?? []);
   const lost = lostAnswers(result);
   if (lost > 0) lines.push(t("{n} [request|requests] got no answer that says whether it happened.", { n: number(lost) }));

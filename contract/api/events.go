@@ -12,8 +12,36 @@ type Events struct {
 	Sections []Sections `json:"sections,omitempty"`
 	// Finished has the first few deductions of the event, with their steps.
 	Finished []Finished `json:"finished,omitempty"`
-	// LeftOut counts the answers and critical sections that are missing because the reader was too slow.
+	// Batches are the tickets that the replica has ended.
+	Batches []Batch `json:"batches,omitempty"`
+	// LeftOut counts the answers, critical sections and tickets that are missing because the reader was too slow.
 	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// Batch is tickets of one mode and product that the replica has read, written in SQL, and taken out of those in flight
+// together; it has the moment of each since 1970, by the replica's clock.
+type Batch struct {
+	Mode      string `json:"mode"`
+	ProductID int64  `json:"product_id"`
+	Read      int64  `json:"read"`
+	Committed int64  `json:"committed"`
+	Ended     int64  `json:"ended"`
+	// Count is how many have ended now, apart from those that another replica had ended. Age sums up for how long they
+	// were in flight, by the clocks of the replicas that won them; Oldest is the longest of these times.
+	Count  int64 `json:"count"`
+	Age    int64 `json:"age"`
+	Oldest int64 `json:"oldest"`
+	// Tickets are the first few of them.
+	Tickets []TicketLife `json:"tickets"`
+}
+
+// TicketLife says when and by which replica a ticket was won, and what became of it.
+type TicketLife struct {
+	ID         string `json:"id"` // the order's
+	Won        int64  `json:"won"`
+	Replica    string `json:"replica"`
+	State      string `json:"state"`
+	Deliveries int64  `json:"deliveries"` // how often it was read
 }
 
 // AnswersWithin is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of

@@ -73,3 +73,17 @@ type Reconciled struct {
 
 	Repaired int64
 }
+
+// TicketBatch is tickets that a replica has ended together. Times are in microseconds since the epoch by its clock.
+type TicketBatch struct {
+	Read, Committed, Ended int64 // when it had them, when SQL had their ends, and when Redis had been told
+	Tickets                []TicketLife
+	Again                  int64 // how many of them another replica had ended before
+}
+
+// TicketLife is a ticket that has ended. The order says when and by which replica it was won, also if there is none.
+type TicketLife struct {
+	Order      *Order
+	State      TicketState
+	Deliveries int64 // as in TicketEnd
+}

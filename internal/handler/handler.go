@@ -95,3 +95,6 @@ func (h *Handler) ReservationEnded(hold ledger.Reservation) {
 		h.tap.DoneReservation(hold.Mode, hold.Items[0].ProductID, events.Answer{End: hold.State})
 	}
 }
+
+// TicketsEnded does the same for tickets, at least one of one product.
+func (h *Handler) TicketsEnded(b ledger.TicketBatch) { h.tap.DoneTickets(b) }

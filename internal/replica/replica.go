@@ -126,6 +126,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 	})
 	if err == nil && c.Events {
 		r.Shop.OnEnd(r.ReservationEnded)
+		r.Shop.OnTickets(r.TicketsEnded)
 	}
 	return err
 }

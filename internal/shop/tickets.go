@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lastitem/contract/ledger"
@@ -22,6 +23,7 @@ type ticketing struct {
 	backends Backends
 	requests *requests
 	apart    time.Duration // between the two looks of a repair
+	told     atomic.Pointer[func(ledger.TicketBatch)]
 }
 
 // newTicketing begins to consume, if there are both stores. repeated is told of each transaction that is tried again.
@@ -31,9 +33,15 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 		return t
 	}
 	group := groupCommit{sql: b.SQL, steps: o.Steps, limits: &sync.Map{}, tickets: true, repeated: repeated}
-	ended := func(ledger.TicketState, int64) {}
-	if told := o.Tickets.Ended; told != nil {
-		ended = func(state ledger.TicketState, n int64) { told(string(state), n) }
+	ended := func(batch []*tickets.Arrival, committed time.Time, again int64) {
+		for _, a := range batch {
+			if o.Tickets.Ended != nil {
+				o.Tickets.Ended(string(a.End.State), 1)
+			}
+		}
+		if f := t.told.Load(); f != nil {
+			(*f)(batchOf(batch, committed, again))
+		}
 	}
 	won, down := redisdb.NewTickets(b.Redis), func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) }
 	won.Replicas = o.Tickets.Replicas
@@ -48,6 +56,19 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 		Log: o.Log, Gauge: o.Gauge,
 	})
 	return t
+}
+
+// OnTickets has f told of tickets that this process has ended. f must not block, and may keep nothing of them.
+func (t *ticketing) OnTickets(f func(ledger.TicketBatch)) { t.told.Store(&f) }
+
+// batchOf is what OnTickets tells.
+func batchOf(batch []*tickets.Arrival, committed time.Time, again int64) ledger.TicketBatch {
+	b := ledger.TicketBatch{Read: batch[0].Read.UnixMicro(), Committed: committed.UnixMicro(),
+		Ended: time.Now().UnixMicro(), Again: again, Tickets: make([]ledger.TicketLife, len(batch))}
+	for i, a := range batch {
+		b.Tickets[i] = ledger.TicketLife{Order: &a.Order, State: a.End.State, Deliveries: a.Deliveries}
+	}
+	return b
 }
 
 // endTickets ends the consuming.

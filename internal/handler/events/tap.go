@@ -41,8 +41,10 @@ const (
 	// below 2 MB.
 	maxSections = 16 << 10
 	maxAnswers  = 4 << 10
-	// maxSample is how many deductions of one event are reported with their steps.
+	// maxSample is how many deductions of one event are reported with their steps, and how many tickets of a batch.
 	maxSample = 4
+	// maxBatches bounds the batches of tickets that wait for a slow reader: below 1 MB.
+	maxBatches = 1 << 10
 	// lookBack is how many counts, and how many keys, are searched for the matching one. Under load there are few.
 	lookBack = 16
 )
@@ -106,6 +108,34 @@ func (t *Tap) DoneReservation(mode string, product int64, f Answer) {
 		f.Trace = &step.Trace{Mode: mode, ProductID: product}
 		w.mu.Lock()
 		w.count(f, api.Section{})
+		w.mu.Unlock()
+	}
+}
+
+// DoneTickets gives tickets, at least one, that have ended together to the watchers.
+func (t *Tap) DoneTickets(b ledger.TicketBatch) {
+	if !t.Watched() {
+		return
+	}
+	first := b.Tickets[0].Order
+	told := api.Batch{Mode: first.Mode, ProductID: first.ProductID, Read: b.Read, Committed: b.Committed, Ended: b.Ended,
+		Count: int64(len(b.Tickets)) - b.Again}
+	for i, l := range b.Tickets {
+		age := max(0, b.Ended-l.Order.CreatedMicros) // clocks of two replicas
+		told.Age, told.Oldest = told.Age+age, max(told.Oldest, age)
+		if i < maxSample {
+			told.Tickets = append(told.Tickets, api.TicketLife{ID: l.Order.ID, Won: l.Order.CreatedMicros,
+				Replica: l.Order.Replica, State: string(l.State), Deliveries: l.Deliveries})
+		}
+	}
+	told.Age = told.Age * told.Count / int64(len(b.Tickets))
+	for _, w := range t.list() {
+		w.mu.Lock()
+		if len(w.next.Batches) < maxBatches {
+			w.next.Batches = append(w.next.Batches, told)
+		} else {
+			w.next.LeftOut += told.Count
+		}
 		w.mu.Unlock()
 	}
 }
@@ -205,7 +235,7 @@ func (w *watcher) take() (e api.Events, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e, w.next, w.kept = w.next, api.Events{}, 0
-	return e, len(e.Answers) > 0 || e.LeftOut > 0
+	return e, len(e.Answers)+len(e.Batches) > 0 || e.LeftOut > 0
 }
 
 // sectionOf finds the critical section of a deduction; ok is false if it has none.

@@ -211,3 +211,30 @@ func TestSection(t *testing.T) {
 		})
 	}
 }
+
+// A watcher is told of tickets that have ended: how many now, for how long they were in flight, and of the first few
+// when and where they were won. A slow watcher is told how many it was not told of.
+func TestTapTellsOfTickets(t *testing.T) {
+	t.Parallel()
+	tap := &Tap{Replica: "2"}
+	b := ledger.TicketBatch{Read: 900, Committed: 950, Ended: 1000, Again: 1}
+	for i := range int64(5) {
+		b.Tickets = append(b.Tickets, ledger.TicketLife{State: ledger.TicketSold, Deliveries: i, Order: &ledger.Order{
+			ID: fmt.Sprint(i), Mode: "m", ProductID: 7, Replica: "1", CreatedMicros: 1000 - 10*(i-1)}})
+	}
+	w := tap.watch()
+	tap.DoneTickets(b)
+	e, ok := w.take()
+	testkit.Is(t, ok, true, "there is an event")
+	testkit.Is(t, len(e.Batches[0].Tickets), maxSample, "tickets")
+	e.Batches[0].Tickets = e.Batches[0].Tickets[2:3]
+	testkit.Same(t, e.Batches, []api.Batch{{Mode: "m", ProductID: 7, Read: 900, Committed: 950, Ended: 1000, Count: 4,
+		Age: (0 + 0 + 10 + 20 + 30) * 4 / 5, Oldest: 30,
+		Tickets: []api.TicketLife{{ID: "2", Won: 990, Replica: "1", State: "sold", Deliveries: 2}}}}, "batches")
+	for range maxBatches + 2 {
+		tap.DoneTickets(b)
+	}
+	e, _ = w.take()
+	testkit.Is(t, len(e.Batches), maxBatches, "batches for a slow watcher")
+	testkit.Is(t, e.LeftOut, 8, "tickets left out")
+}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +36,9 @@ type Options struct {
 	Log  *slog.Logger // nil = none
 	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
 	Gauge func(name, help string, labels map[string]string, read func() float64)
-	// Ended is told how many tickets of a kind have ended; nil = nobody is.
-	Ended func(ledger.TicketState, int64)
+	// Ended is told of tickets that were read together and have ended, at least one, when SQL had their ends, and how many
+	// of them another consumer had ended before.
+	Ended func(batch []*Arrival, committed time.Time, again int64)
 }
 
 // Book is SQL, which has the last word.
@@ -55,7 +57,8 @@ type Book interface {
 type Arrival struct {
 	redisdb.Entry
 
-	End ledger.TicketEnd // of state "" or queued: it has none
+	Read time.Time
+	End  ledger.TicketEnd // of state "" or queued: it has none
 }
 
 // Why a ticket was refused or has failed.
@@ -197,8 +200,9 @@ func (l *Line) turn(product int64) {
 			return
 		}
 		var together, alone []*Arrival
+		read := time.Now()
 		for _, e := range batch {
-			a := &Arrival{Entry: e}
+			a := &Arrival{Entry: e, Read: read}
 			if e.Deliveries > suspicious || e.Alone > 0 {
 				alone = append(alone, a)
 			} else {
@@ -295,25 +299,25 @@ func (l *Line) again(product int64, err error, rest time.Duration) bool {
 // end takes tickets with an end out of those in flight.
 func (l *Line) end(product int64, batch []*Arrival) {
 	var ends []redisdb.Ended
-	told := map[ledger.TicketState]int64{}
+	committed := time.Now()
+	batch = slices.DeleteFunc(batch, func(a *Arrival) bool {
+		return a.End.State == "" || a.End.State == ledger.TicketQueued
+	})
 	for _, a := range batch {
-		if a.End.State != "" && a.End.State != ledger.TicketQueued {
-			ends = append(ends, redisdb.Ended{Entry: a.Entry, GiveBack: a.End.State != ledger.TicketSold})
-			told[a.End.State]++
-		}
+		ends = append(ends, redisdb.Ended{Entry: a.Entry, GiveBack: a.End.State != ledger.TicketSold})
 	}
+	again := int64(len(batch))
 	for len(ends) > 0 {
 		n := min(len(ends), endLimit)
-		if _, err := l.o.Tickets.End(context.WithoutCancel(l.ctx), product, ends[:n]); err != nil {
+		ended, err := l.o.Tickets.End(context.WithoutCancel(l.ctx), product, ends[:n])
+		if err != nil {
 			l.warn("end of tickets", product, err) // they are read again, and the book knows them
 			return
 		}
-		ends = ends[n:]
+		ends, again = ends[n:], again-ended
 	}
-	for state, n := range told {
-		if l.o.Ended != nil {
-			l.o.Ended(state, n)
-		}
+	if len(batch) > 0 {
+		l.o.Ended(batch, committed, again)
 	}
 }
 
