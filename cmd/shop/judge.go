@@ -31,12 +31,13 @@ func newJudge(lang string) *cobra.Command {
 		Use:   "judge",
 		Short: text.Of("Judge what has happened already, from files: orders, readings of the stock, a history").In(lang),
 		Long: text.Of(`Judge what has happened already, of any shop, from its files: how many units too many were sold, which
-twice, who was charged twice, what leaked, and since when; which mode of lastitem shows the same, and what stops it. Each
-file is CSV with a line of heads, or has a JSON object in each line; the .jtl of JMeter is a history. What the files
+twice, who was charged twice, what leaked, and since when; which mode of lastitem shows the same, and what stops it.
+Each file is CSV with a line of heads, or has a JSON object in each line; the .jtl of JMeter is a history. What files
 cannot show is named: docs/postmortem.md says what they must hold. 'shop audit' judges a shop that runs.
 
 It exits with 0 if the files add up, 1 if the shop sold wrongly, and 3 if they cannot tell.`).In(lang),
-		Example: "  shop judge --orders orders.csv --stock 20\n  shop judge --orders orders.csv --stock-log stock.csv --history " +
+		Example: "  shop judge --orders orders.csv --stock 20\n  shop judge --orders orders.csv --stock-log stock.csv " +
+			"--history " +
 			"gateway.jsonl --product SKU-1\n  shop judge --history results.jtl --stock 500 --stock-after 0 --label buy -o json",
 		Args: cli.Arguments(0, 0),
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runJudge(cmd, &f) }),
@@ -45,11 +46,14 @@ It exits with 0 if the files add up, 1 if the shop sold wrongly, and 3 if they c
 	cli.Flags{
 		{"orders", &f.o.Orders, nil, text.Of("file with all orders of the product: order, and quantity, time, key, buyer, " +
 			"remaining, replica, state as far as they are known")},
-		{"stock-log", &f.o.StockLog, nil, text.Of("file with readings of its stock: time, stock, and added where units were " +
+		{"stock-log", &f.o.StockLog, nil, text.Of("file with readings of its stock: time, stock, and added where units " +
+			"were " +
 			"put on sale")},
-		{"history", &f.o.History, nil, text.Of("file with what clients saw: time, answered or elapsed, outcome, order, key, " +
+		{"history", &f.o.History, nil, text.Of("file with what clients saw: time, answered or elapsed, outcome, order, " +
+			"key, " +
 			"buyer")},
-		{"stock", &f.stock, int64(-1), text.Of("units that there were to sell in all (default the first of --stock-log, and " +
+		{"stock", &f.stock, int64(-1), text.Of("units that there were to sell in all (default the first of --stock-log, " +
+			"and " +
 			"what was added)")},
 		{"stock-after", &f.after, nil, text.Of("units that were left, below zero too (default the last of --stock-log)")},
 		{"product", &f.o.Product, nil, text.Of("product to judge, if the files are about several")},
@@ -57,7 +61,8 @@ It exits with 0 if the files add up, 1 if the shop sold wrongly, and 3 if they c
 		{"columns", &f.columns, nil, text.Of("columns with names of their own, as order=bestell_nr,time=ts")},
 		{"zone", &f.zone, "UTC", text.Of("time zone of times without one, as Asia/Shanghai")},
 		{"states", &f.states, nil, text.Of("states of orders that count, as paid,shipped (default all)")},
-		{"never-restocked", &f.o.NeverRestocked, nil, text.Of("no units came back or were added: where the stock log rises, " +
+		{"never-restocked", &f.o.NeverRestocked, nil, text.Of("no units came back or were added: where the stock log " +
+			"rises, " +
 			"the count was overwritten")},
 	}.Add(set, lang)
 	for _, name := range []string{"orders", "stock-log", "history"} {
@@ -122,7 +127,8 @@ func runJudge(cmd *cobra.Command, f *judgeFlags) error {
 		layout.Rewrite(cmd.ErrOrStderr(), "")
 	}
 	res := logs.Judge()
-	if err := f.output.Write(cmd, func(w io.Writer, form string) error { return writeJudged(w, res, form, o.Lang) }); err != nil {
+	write := func(w io.Writer, form string) error { return writeJudged(w, res, form, o.Lang) }
+	if err := f.output.Write(cmd, write); err != nil {
 		return err
 	}
 	return cli.EndWith(exitFor(res.Verdict))

@@ -108,7 +108,8 @@ func (l *Logs) input() judge.Input {
 // underWay is how long a sale may take: a reading soon after the last order may be one before its end.
 const underWay = time.Second
 
-// counts are the units before and after, as somebody said or the stock log has them; nil = nobody knows. A reading after
+// counts are the units before and after, as somebody said or the stock log has them; nil = nobody knows. A reading
+// after
 // the first order is none of the stock before, and one before the last order, or soon after it, none of
 // the stock after.
 func (l *Logs) counts() (before, after *int64) {
@@ -165,7 +166,8 @@ func (l *Logs) readings(in judge.Input) (all []reading) {
 		if in.History != nil {
 			unproven(more.History)
 		}
-		all = append(all, reading{more, text.Of("were units added meanwhile, or did orders come back (the stock log rises by " +
+		all = append(all, reading{more, text.Of("were units added meanwhile, or did orders come back (the stock log " +
+			"rises by " +
 			"%d)? --never-restocked says no, --stock how many units there were to sell in all").With(rises)})
 	}
 	if in.Ledger.Orders == nil {
@@ -175,7 +177,8 @@ func (l *Logs) readings(in judge.Input) (all []reading) {
 		once := in
 		ledger := *in.Ledger
 		ledger.Orders, once.Ledger = orders, &ledger
-		all = append(all, reading{once, text.Of("%d [row repeats|rows repeat] the id of an order, and without [it|them] the " +
+		all = append(all, reading{once, text.Of("%d [row repeats|rows repeat] the id of an order, and without [it|them] " +
+			"the " +
 			"books add up: was it exported twice?").With(again)})
 	}
 	return slices.Concat(all, l.byState(in))
@@ -269,7 +272,8 @@ func (l *Logs) notShown() (all []string) {
 	orders, history := l.has["orders"], l.has["history"]
 	say(orders != nil && !orders[rRemaining], text.Of("which units were sold twice: the orders do not say what they left "+
 		"(remaining)"))
-	say(orders != nil && !orders[rKey], text.Of("double charges: the orders have no idempotency key, and buyers with several "+
+	say(orders != nil && !orders[rKey], text.Of("double charges: the orders have no idempotency key, and buyers with "+
+		"several "+
 		"orders may have wanted them"))
 	say(orders != nil && !orders[rQuantity], text.Of("how many units each order is about: each counts as one"))
 	say(orders != nil && !orders[rTime], text.Of("since when: the orders have no time"))
@@ -278,7 +282,8 @@ func (l *Logs) notShown() (all []string) {
 	before, after := l.counts()
 	say(l.samples != nil && (before == nil || after == nil), text.Of("the stock before and after: the stock log does not "+
 		"begin before the first order, or ends before a second after the last"))
-	say(history != nil && !l.timed, text.Of("refusals, and which requests overlapped: the history needs when each was sent "+
+	say(history != nil && !l.timed, text.Of("refusals, and which requests overlapped: the history needs when each was "+
+		"sent "+
 		"and answered"))
 	say(history != nil && orders != nil && !history[rOrder] && !history[rBody], text.Of("which order belongs to which "+
 		"answer: the history does not name them, so they were counted"))

@@ -23,19 +23,22 @@ type shape struct {
 	is                                func(r judge.Report) bool
 }
 
-var oneStatement = text.Of("let the database check and deduct in one statement, in the order's transaction: UPDATE ... " +
+var oneStatement = text.Of("let the database check and deduct in one statement, in the order's transaction: UPDATE " +
+	"... " +
 	"SET stock = stock - n WHERE id = ? AND stock >= n; no row changed means sold out")
 
 // shapes are the patterns. The first of a letter that fits is the one.
 var shapes = []shape{
-	{"either", "O", "", "", "sql-atomic", text.Of("inconclusive: a lost update or a race of check and deduction; the orders alone look " +
+	{"either", "O", "", "", "sql-atomic", text.Of("inconclusive: a lost update or a race of check and deduction; the " +
+		"orders alone look " +
 		"alike, the stock at the end tells (--stock-log, --stock-after): below zero after a race, zero or more after lost " +
 		"updates"), oneStatement,
 		func(r judge.Report) bool { return r.Unseen.After && !belowZero(r) }},
 	{"race", "O", "reserve-check", "threads", "sql-atomic", text.Of("a race of check and deduction: several passed the " +
 		"check before any deducted, and each deduction counted"), oneStatement,
 		func(r judge.Report) bool { return r.Oversold > 0 && (r.LostUpdates == 0 || r.Final < 0) }},
-	{"lost update", "O", "unsafe-sql", "threads", "sql-atomic", text.Of("lost updates: several read the same stock, each " +
+	{"lost update", "O", "unsafe-sql", "threads", "sql-atomic", text.Of("lost updates: several read the same stock, " +
+		"each " +
 		"wrote it back less its own, and one write overwrote the others; a lock that is lost shows the same"), oneStatement,
 		func(judge.Report) bool { return true }},
 	{"count without order", "L", "redis-decr", "crash", "sql-atomic", text.Of("units were taken, and their orders never " +
@@ -43,7 +46,8 @@ var shapes = []shape{
 		"transaction or one script; with a queue in between, keep what is in flight and reconcile it (shop reconcile)"),
 		func(judge.Report) bool { return true }},
 	{"double charge", "D", "sql-atomic", "retry", "idempotent", text.Of("one request was carried out twice: it was sent " +
-		"again with its key, after a timeout or a double click"), text.Of("store the key under a unique index in the order's " +
+		"again with its key, after a timeout or a double click"), text.Of("store the key under a unique index in the " +
+		"order's " +
 		"transaction, and answer a repetition with the first answer"), func(judge.Report) bool { return true }},
 	{"forgotten", "A", "redis-lua", "failover", "idempotent", text.Of("orders were answered and are not there: answered " +
 		"before they were durable, or forgotten by a store that failed over"), text.Of("answer after the commit of a store " +

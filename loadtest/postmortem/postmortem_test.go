@@ -17,9 +17,9 @@ import (
 	"lastitem/testkit/doctest"
 )
 
-// The logs in testdata are of modes that ran behind a balancer on three replicas, with other names: flash of unsafe-sql,
-// tickets of redis-decr while a replica was killed, shoes of sql-atomic whose client sent some requests twice, written by
-// the listener for Locust in docs/postmortem.md, and fine of sql-atomic.
+// The logs in testdata are of modes that ran on three replicas, with other names: flash of unsafe-sql, tickets of
+// redis-decr while a replica was killed, shoes of sql-atomic whose client sent some requests twice, written by the
+// listener for Locust in docs/postmortem.md, and fine of sql-atomic.
 
 // edit says what to take from a file of testdata: without columns, without rows (of 1, the first), and with lines more.
 type edit struct {
@@ -80,7 +80,8 @@ func number(n int64) *int64 { return &n }
 // options are those that every case has.
 func options() Options {
 	o := Options{Zone: time.UTC}
-	o.Answers = target.Foreign{OK: target.Meaning{Statuses: []int{200, 201}}, Refused: target.Meaning{Statuses: []int{409}},
+	o.Answers = target.Foreign{OK: target.Meaning{Statuses: []int{200, 201}},
+		Refused:  target.Meaning{Statuses: []int{409}},
 		Declined: target.Meaning{Statuses: []int{429}}}
 	return o
 }
@@ -107,22 +108,28 @@ var claims = []claim{
 		says: []string{"nobody knows how many units there were at the start"}},
 	{name: "remaining", orders: recorded("flash-orders.csv"), o: Options{Stock: twenty}, want: "BROKEN O",
 		says: []string{"unit 12 was sold 8 times", "order FS-70011 is the first of a unit that another has, FS-70010"}},
-	{name: "stock after, zero", orders: recorded("flash-orders.csv", "stock_left"), o: Options{Stock: twenty, StockAfter: none},
+	{name: "stock after, zero", orders: recorded("flash-orders.csv", "stock_left"), o: Options{Stock: twenty,
+		StockAfter: none},
 		want: "BROKEN O", says: []string{"lost updates 31", "unsafe-sql"}, not: []string{"inconclusive", "reserve-check"}},
 	{name: "stock after, below zero", orders: recorded("flash-orders.csv", "stock_left"),
-		o: Options{Stock: twenty, StockAfter: number(-31)}, want: "BROKEN O", says: []string{"lost updates 0", "reserve-check"},
+		o: Options{Stock: twenty, StockAfter: number(-31)}, want: "BROKEN O", says: []string{"lost updates 0",
+			"reserve-check"},
 		not: []string{"inconclusive", "unsafe-sql"}},
 	{name: "stock log", orders: recorded("flash-orders.csv", "stock_left"), stock: recorded("flash-stock.csv"),
 		want: "BROKEN O",
 		says: []string{"between 2026-11-30 04:47:19.348Z and 2026-11-30 04:47:19.404Z: 31 units more in stock"}},
 	{name: "stock log, a leak", orders: recorded("tickets-orders.csv"), stock: recorded("tickets-stock.csv"),
 		want: "BROKEN L", says: []string{"leaked 2", "and 2026-11-30 04:08:12.963Z: 2 units fewer in stock", "redis-decr"}},
-	{name: "stock log that ends early", orders: recorded("fine-orders.csv"), stock: edit{file: "fine-stock.csv", rows: []int{7}},
-		want: "INCONCLUSIVE", says: []string{"the stock log does not begin before the first order, or ends before a second after the last"}},
+	{name: "stock log that ends early", orders: recorded("fine-orders.csv"), stock: edit{file: "fine-stock.csv",
+		rows: []int{7}},
+		want: "INCONCLUSIVE", says: []string{"the stock log does not begin before the first order, or ends before a " +
+			"second after the last"}},
 	{name: "stock log that rises", orders: recorded("fine-orders.csv"), stock: edit{more: "time,stock\n1796014000,15\n" +
 		"1796014044.12,20\n1796014100,0\n"}, want: "INCONCLUSIVE", says: []string{"the stock log rises by 5"}},
-	{name: "never restocked", orders: recorded("fine-orders.csv", "remaining"), stock: edit{more: "time,stock\n1796014000,15\n" +
-		"1796014044.12,20\n1796014100,0\n"}, o: Options{NeverRestocked: true}, want: "BROKEN O", says: []string{"oversold 5"}},
+	{name: "never restocked", orders: recorded("fine-orders.csv", "remaining"),
+		stock: edit{more: "time,stock\n1796014000,15\n" +
+			"1796014044.12,20\n1796014100,0\n"}, o: Options{NeverRestocked: true}, want: "BROKEN O",
+		says: []string{"oversold 5"}},
 	{name: "added", orders: recorded("fine-orders.csv"), stock: edit{more: "time,stock,added\n1796014000,15,\n" +
 		"1796014044.12,20,5\n1796014100,0,\n"}, want: "EXACT"},
 	{name: "key", orders: recorded("shoes-orders.csv"), want: "BROKEN D", says: []string{"double orders 2",
@@ -131,29 +138,35 @@ var claims = []claim{
 		want: "EXACT", says: []string{"double charges: the orders have no idempotency key"}},
 	{name: "states", orders: edit{more: "id,status\n1,PAID\n2,PAID\n3,CANCELLED\n"}, o: Options{Stock: number(2),
 		StockAfter: none}, want: "INCONCLUSIVE", says: []string{"1 order is CANCELLED, and without it the books add up"}},
-	{name: "states that count", orders: edit{more: "id,status\n1,PAID\n2,PAID\n3,CANCELLED\n"}, o: Options{Stock: number(2),
-		StockAfter: none, States: []string{"PAID"}}, want: "EXACT"},
+	{name: "states that count", orders: edit{more: "id,status\n1,PAID\n2,PAID\n3,CANCELLED\n"},
+		o: Options{Stock: number(2),
+			StockAfter: none, States: []string{"PAID"}}, want: "EXACT"},
 	{name: "rows of one order", orders: edit{file: "fine-orders.csv", columns: []string{"remaining"},
 		more: "R301,1,2026-11-30T04:01:54.866051Z\n"}, o: Options{Stock: twenty, StockAfter: none}, want: "INCONCLUSIVE",
 		says: []string{"1 row repeats the id of an order"}},
 	{name: "history", history: recorded("flash.jtl"), o: Options{Stock: twenty}, want: "BROKEN O", says: []string{
-		"oversold 31", "51 ok, 9 sold out", "inconclusive", "lost acknowledged orders and unrequested orders cannot be found"}},
+		"oversold 31", "51 ok, 9 sold out", "inconclusive", "lost acknowledged orders and unrequested orders cannot be " +
+			"found"}},
 	{name: "history, stock after", history: recorded("flash.jtl"), o: Options{Stock: twenty, StockAfter: none},
 		want: "BROKEN O", says: []string{"lost updates 31", "unsafe-sql"}},
 	{name: "history and orders", orders: recorded("tickets-orders.csv"), stock: recorded("tickets-stock.csv"),
-		history: recorded("tickets-gateway.jsonl"), want: "BROKEN L", says: []string{"38 ok, 22 sold out, 0 declined, 10 unknown",
+		history: recorded("tickets-gateway.jsonl"), want: "BROKEN L", says: []string{"38 ok, 22 sold out, 0 declined, 10 " +
+			"unknown",
 			"22 requests were refused because of the leaked units"}},
-	{name: "acknowledged orders", orders: edit{file: "fine-orders.csv", columns: []string{"remaining"}, rows: []int{7, 8, 9}},
+	{name: "acknowledged orders", orders: edit{file: "fine-orders.csv", columns: []string{"remaining"}, rows: []int{7, 8,
+		9}},
 		stock: recorded("fine-stock.csv"), history: recorded("fine-history.csv"), want: "BROKEN LA", says: []string{
 			"lost orders 3", "is the first that was answered and is not there"}},
 	{name: "orders of a part", orders: edit{file: "fine-orders.csv", rows: []int{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}},
-		stock: recorded("fine-stock.csv"), want: "INCONCLUSIVE", says: []string{"10 orders were read, and others are missing"}},
+		stock: recorded("fine-stock.csv"), want: "INCONCLUSIVE", says: []string{"10 orders were read, and others are " +
+			"missing"}},
 	{name: "both times", orders: recorded("fine-orders.csv"), stock: recorded("fine-stock.csv"),
 		history: recorded("fine-history.csv"), want: "EXACT", not: []string{"refusals, and which requests overlapped"}},
 	{name: "refused in stock", orders: recorded("fine-orders.csv", "remaining"), o: Options{Stock: number(30),
 		StockAfter: number(10), NeverRestocked: true}, history: recorded("fine-history.csv"), want: "BROKEN", says: []string{
 		"20 requests were refused though in stock"}},
-	{name: "one time", orders: recorded("fine-orders.csv", "remaining"), o: Options{Stock: number(30), StockAfter: number(10)},
+	{name: "one time", orders: recorded("fine-orders.csv", "remaining"), o: Options{Stock: number(30),
+		StockAfter: number(10)},
 		history: recorded("fine-history.csv", "answered"), want: "EXACT",
 		says: []string{"refusals, and which requests overlapped"}},
 }

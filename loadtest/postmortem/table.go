@@ -49,7 +49,8 @@ var (
 		rOrder:    slices.Concat([]string{"order"}, target.IDNames),
 		rQuantity: target.QuantityNames,
 		rKey:      target.KeyNames,
-		rTime: {"time", "sent", "start_time", "started_at", "created_at", "createdat", "ordered_at", "order_time", "timestamp",
+		rTime: {"time", "sent", "start_time", "started_at", "created_at", "createdat", "ordered_at", "order_time",
+			"timestamp",
 			"ts", "at", "date", "created"},
 		rAnswered:  {"answered", "answered_at", "end_time", "ended_at", "finished_at"},
 		rElapsed:   {"elapsed", "elapsed_ms", "response_time", "duration_ms", "latency_ms"},
@@ -70,7 +71,8 @@ var (
 var (
 	ofOrders = []role{rOrder, rQuantity, rKey, rTime, rBuyer, rProduct, rRemaining, rReplica, rState}
 	ofStock  = []role{rTime, rStock, rProduct, rAdded}
-	ofOps    = []role{rTime, rAnswered, rElapsed, rOutcome, rOrder, rQuantity, rKey, rBuyer, rProduct, rRemaining, rReplica,
+	ofOps    = []role{rTime, rAnswered, rElapsed, rOutcome, rOrder, rQuantity, rKey, rBuyer, rProduct, rRemaining,
+		rReplica,
 		rBody, rLabel}
 )
 
