@@ -109,9 +109,8 @@ func (l *Logs) input() judge.Input {
 const underWay = time.Second
 
 // counts are the units before and after, as somebody said or the stock log has them; nil = nobody knows. A reading
-// after
-// the first order is none of the stock before, and one before the last order, or soon after it, none of
-// the stock after.
+// after the first order is none of the stock before, and one before the last order, or soon after it, none of the stock
+// after.
 func (l *Logs) counts() (before, after *int64) {
 	before, after = l.o.Stock, l.o.StockAfter
 	if len(l.samples) == 0 {
