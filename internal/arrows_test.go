@@ -40,7 +40,8 @@ var arrows = map[string][]string{
 	"loadtest/compare": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/plan", "say/text", "target",
 	},
-	"loadtest/plan": {"contract/api", "say/text"}, // it knows no service and no result
+	"loadtest/postmortem": {"contract/api", "judge", "say/text", "target"}, // a run that nobody has made
+	"loadtest/plan":       {"contract/api", "say/text"},                    // it knows no service and no result
 	"loadtest/report": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
 	},

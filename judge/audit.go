@@ -89,6 +89,7 @@ type Input struct {
 	// MayHold says that requests which neither sold nor were refused may have held their units while they ran, as a shop
 	// does that waits for a payment.
 	MayHold bool
+	Unseen  Unseen // counts that nobody has read: what rests on them is not judged, and nothing is called EXACT
 	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds
 	// on the history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of
 	// TTL, session and lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier
@@ -97,6 +98,12 @@ type Input struct {
 	Bound   time.Duration
 	// Lang is the language of the report's sentences: "zh", else English.
 	Lang string
+}
+
+// Unseen says which counts of the stock are not known: before the first request, and after the last.
+type Unseen struct {
+	Before bool `json:"before,omitempty"`
+	After  bool `json:"after,omitempty"`
 }
 
 // TicketOp is what a client was told of a ticket, by GET /tickets/{id}. Call and Return are on the history's clock.
@@ -163,10 +170,11 @@ type Report struct {
 	// Unchecked says which checks had no data to work on, one sentence each; they do not change the verdict.
 	Unchecked []string `json:"unchecked,omitempty"`
 
-	Initial int64 `json:"initial"`
-	Final   int64 `json:"final"`
-	Orders  int   `json:"orders"` // rows
-	Sold    int64 `json:"sold"`   // units of all order rows
+	Initial int64  `json:"initial"`
+	Final   int64  `json:"final"`
+	Unseen  Unseen `json:"unseen,omitzero"` // of the two, these are zeros that nobody has counted
+	Orders  int    `json:"orders"`          // rows
+	Sold    int64  `json:"sold"`            // units of all order rows
 	// Held and WrittenOff are units that reservations hold, and of returned orders that were not put back; 0 also where
 	// nobody read the reservations.
 	Held       int64 `json:"held,omitempty"`

@@ -103,6 +103,16 @@ func say(lang string, t text.Text, args ...any) string {
 	return text.Sprintf(t.In(lang), args...)
 }
 
+// lackUnseen notes which counts nobody has read.
+func (f *findings) lackUnseen(n Unseen) {
+	if f.r.Unseen = n; n.Before {
+		f.lack(text.Of("nobody knows how many units there were at the start"))
+	}
+	if n.After {
+		f.lack(text.Of("nobody knows how many units were left at the end, so neither lost updates nor leaks can be told"))
+	}
+}
+
 // gone tells apart the units that are gone without an order. Refused requests that take units and put none back leave
 // the counter below zero: those units were never there, so none of them is missing.
 func (f *findings) gone(units int64) {

@@ -28,6 +28,8 @@ func Foreign(before, after int64, in Input) Report {
 		course: course{set: before, whole: true},
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
+	j.returned = in.Unseen.Before
+	j.lackUnseen(in.Unseen)
 	j.skip(text.Of("the service's order rows: lost acknowledged orders and unrequested orders cannot be found"))
 	if len(history) == 0 {
 		j.lack(sayEmptyHistory)
@@ -41,7 +43,9 @@ func Foreign(before, after int64, in Input) Report {
 	for _, s := range open {
 		unknown = add(unknown, s.units)
 	}
-	j.balance(unknown)
+	if !in.Unseen.Before {
+		j.balance(unknown)
+	}
 	j.hearRefusals(append(acked, j.spend(open, min(unknown, before-after-j.r.Sold))...))
 	j.hearStuck()
 	return j.close()
@@ -97,15 +101,17 @@ func (j *judge) hearForeign() (acked, open []change) {
 func (j *judge) balance(unknown int64) {
 	r := &j.r
 	r.Oversold = max(0, r.Sold-r.Initial)
-	r.LostUpdates = max(0, add(r.Final, r.Sold)-r.Initial)
-	j.gone(max(0, r.Initial-add(add(r.Final, r.Sold), unknown)))
+	if !r.Unseen.After {
+		r.LostUpdates = max(0, add(r.Final, r.Sold)-r.Initial)
+		j.gone(max(0, r.Initial-add(add(r.Final, r.Sold), unknown)))
+	}
 	j.blameSums()
 }
 
 // spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After
 // lost updates the stock does not tell how many are gone, so each may have taken all it asked for.
 func (j *judge) spend(open []change, units int64) (taken []change) {
-	if len(open) == 0 || units < 0 {
+	if len(open) == 0 || units < 0 || j.in.Unseen != (Unseen{}) {
 		return open
 	}
 	if units == 0 {

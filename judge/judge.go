@@ -136,18 +136,19 @@ func (j *judge) open() bool {
 	if why, down := l.Unavailable[j.in.Store]; down {
 		return j.lack(text.Of("store %s could not be read: %s"), j.in.Store, why)
 	}
+	j.lackUnseen(j.in.Unseen)
 	initial, known := l.Initial[j.in.Store]
-	if !known || initial < 0 {
+	if (!known || initial < 0) && !j.in.Unseen.Before {
 		return j.lack(text.Of("the ledger does not say how much stock %s held at the start"), j.in.Store)
 	}
 	now, known := l.Stock[j.in.Store]
-	if !known {
+	if !known && !j.in.Unseen.After {
 		return j.lack(text.Of("the ledger does not say how much stock %s holds now"), j.in.Store)
 	}
 	j.r.Initial, j.r.Final = initial, now
 	j.course = j.adjustments(initial, l.Adjustments[j.in.Store], j.in.Adjusts)
-	j.returned = l.Released[j.in.Store]
-	if j.units.released = j.returned || len(j.course.shifts) > 0 || !j.course.whole; j.returned {
+	j.returned = l.Released[j.in.Store] || j.in.Unseen.Before
+	if j.units.released = j.returned || len(j.course.shifts) > 0 || !j.course.whole; l.Released[j.in.Store] {
 		j.skip(text.Of("units may have come back, from reservations or returned orders, so what was left of the stock says " +
 			"nothing about the order of the sales, nor about refusals"))
 	}

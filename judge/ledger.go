@@ -32,8 +32,14 @@ func (j *judge) conserve() {
 		j.lack(text.Of("%d [ticket waits|tickets wait] for [its|their] order"), l.InFlight)
 	}
 	gone := add(add(r.Sold, r.Passed), l.Held[j.in.Store]-l.Restocked[j.in.Store])
+	if r.Unseen.Before {
+		return
+	}
 	r.Oversold = max(0, gone-r.Initial)
 	accounted := add(r.Final, gone)
+	if r.Unseen.After {
+		accounted = r.Initial
+	}
 	r.LostUpdates = max(0, accounted-r.Initial)
 	if accounted < r.Initial { // no max here: with an absurd sum the difference might wrap round
 		j.gone(r.Initial - accounted)

@@ -52,6 +52,6 @@ func (j *judge) hearLimit() {
 		bad += n
 	}
 	if !j.in.Partial { // else somebody else may have bought for the buyer
-		j.each(bad, "", text.Of("%d limit_reached [answer|answers] while the buyer must have had room"))
+		j.each(bad, "", sayBadLimit)
 	}
 }

@@ -67,8 +67,8 @@ func (r Report) Text(lang string) string {
 	}
 	b.WriteString(r.title(lang))
 	if !r.unread() {
-		line(text.Of("stock"), "%s", say(lang, text.Of("%d before, %d after; %d [order|orders] for %d [unit|units]"),
-			r.Initial, r.Final, r.Orders, r.Sold))
+		stock, found := r.figures(lang)
+		line(text.Of("stock"), "%s", stock)
 		if r.Held+r.WrittenOff > 0 {
 			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit is|units are] held, %d written off"), r.Held,
 				r.WrittenOff))
@@ -76,9 +76,7 @@ func (r Report) Text(lang string) string {
 		if r.Passed > 0 {
 			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit|units] went to SQL as tickets"), r.Passed))
 		}
-		line(text.Of("found"), "%s", say(lang, text.Of("oversold %d, lost updates %d, leaked %d, double orders %d, lost "+
-			"orders %d, unjustified refusals %d"), r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
-			r.BadRefusals))
+		line(text.Of("found"), "%s", found)
 	}
 	if len(r.Answers) > 0 {
 		a := r.Answers
@@ -107,6 +105,22 @@ func (r Report) Text(lang string) string {
 		line(labelEvidence, "%s", say(lang, text.Of("and more: %d"), more))
 	}
 	return b.String()
+}
+
+// figures are what there was and is, and what was found, as far as it was looked for.
+func (r Report) figures(lang string) (stock, found string) {
+	switch {
+	case r.Unseen.Before:
+		return say(lang, text.Of("%d [order|orders] for %d [unit|units]"), r.Orders, r.Sold),
+			say(lang, text.Of("double orders %d, lost orders %d"), r.Doubles, r.AckLost)
+	case r.Unseen.After:
+		return say(lang, text.Of("%d before; %d [order|orders] for %d [unit|units]"), r.Initial, r.Orders, r.Sold),
+			say(lang, text.Of("oversold %d, double orders %d, lost orders %d, unjustified refusals %d"), r.Oversold, r.Doubles,
+				r.AckLost, r.BadRefusals)
+	}
+	return say(lang, text.Of("%d before, %d after; %d [order|orders] for %d [unit|units]"), r.Initial, r.Final, r.Orders,
+			r.Sold), say(lang, text.Of("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified "+
+			"refusals %d"), r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost, r.BadRefusals)
 }
 
 // unread says that nothing was read from the ledger, so that the numbers are zeros that nobody has counted.

@@ -63,7 +63,7 @@ func (n *unitCounts) see(o api.Order, r *Report) (sp span, told bool) {
 	if sp.first < 1 {
 		n.above++
 	}
-	if *o.Remaining < r.Final {
+	if *o.Remaining < r.Final && !r.Unseen.After {
 		n.below++
 	}
 	return sp, true

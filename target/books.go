@@ -238,7 +238,7 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 // beyond are the rows of a page that were not on the page before: a cursor may include the row that it names. Rows
 // without an id may be equal and be two.
 func beyond(before, shown []row) []row {
-	for len(shown) > 0 && shown[0].first(idNames) != "" &&
+	for len(shown) > 0 && shown[0].first(IDNames) != "" &&
 		slices.ContainsFunc(before, func(o row) bool { return maps.Equal(o, shown[0]) }) {
 		shown = shown[1:]
 	}

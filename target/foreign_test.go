@@ -141,13 +141,13 @@ func TestRows(t *testing.T) {
 	rows := rowsIn(found, scalar(found))
 	want := []row{{"orderid": "7", "qty": "2.00", "key": "k"}, {"": "plain"}}
 	testkit.Same(t, rows, want, "rows")
-	o, err := rows[0].order(1, idNames)
-	plain, plainErr := rows[1].order(1, idNames)
+	o, err := rows[0].order(1, IDNames)
+	plain, plainErr := rows[1].order(1, IDNames)
 	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" ||
 		plain.Quantity != 1 {
 		t.Errorf("orders = %+v, %v, %+v, %v", o, err, plain, plainErr)
 	}
-	if o, err := (row{"id": "7", "qty": "many"}).order(1, idNames); err == nil {
+	if o, err := (row{"id": "7", "qty": "many"}).order(1, IDNames); err == nil {
 		t.Errorf("an order of many units = %+v, want an error", o)
 	}
 	stock, err := pick([]byte(body), "data/stock")

@@ -266,16 +266,28 @@ func Named(ops []judge.Op, rows []api.Order) []judge.Op {
 		answered[same], taken[op.OrderID] = true, true
 	}
 	keyed := slices.ContainsFunc(rows, func(o api.Order) bool { return o.Key != "" })
+	free := map[string][]string{} // orders that no answer names, by key if they have keys
+	by := func(key string) string {
+		if keyed {
+			return key
+		}
+		return ""
+	}
+	for _, o := range rows {
+		if !taken[o.OrderID] {
+			taken[o.OrderID] = true
+			free[by(o.Key)] = append(free[by(o.Key)], o.OrderID)
+		}
+	}
 	for i, op := range ops {
 		if op.Outcome != judge.OK || op.OrderID != "" {
 			continue
 		}
-		free := slices.IndexFunc(rows, func(o api.Order) bool { return !taken[o.OrderID] && (!keyed || o.Key == op.Key) })
-		if free < 0 {
+		if all := free[by(op.Key)]; len(all) > 0 {
+			ops[i].OrderID, free[by(op.Key)] = all[0], all[1:]
+		} else {
 			ops[i].OrderID = fmt.Sprintf("none (answer %d)", i+1) // no such order: the judge will find it missing
-			continue
 		}
-		ops[i].OrderID, taken[rows[free].OrderID] = rows[free].OrderID, true
 	}
 	return ops
 }

@@ -47,12 +47,12 @@ func unitsIn(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// The names under which the columns or fields of an order are found.
+// The names under which the columns or fields of an order are found, in lower case.
 var (
-	idNames = []string{"order_id", "orderid", "id", "", "order_no", "orderno", "order_number", "ordernumber", "order_sn",
+	IDNames = []string{"order_id", "orderid", "id", "", "order_no", "orderno", "order_number", "ordernumber", "order_sn",
 		"ordersn", "number", "uuid"}
-	quantityNames = []string{"quantity", "qty", "units"}
-	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
+	QuantityNames = []string{"quantity", "qty", "units"}
+	KeyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
 )
 
 // String is the row as JSON, cut off after 200 characters.
@@ -68,7 +68,7 @@ func (r row) saysQuantity() bool {
 
 // quantity is how many units a row says it is about; "" = it does not say. A row with lines has it in its line.
 func (r row) quantity() (string, error) {
-	if q := r.first(quantityNames); q != "" {
+	if q := r.first(QuantityNames); q != "" {
 		return q, nil
 	}
 	for name, v := range r {
@@ -77,9 +77,9 @@ func (r row) quantity() (string, error) {
 			continue
 		}
 		switch found := rowsIn(json.RawMessage(v), v); {
-		case found[0].first(quantityNames) == "":
+		case found[0].first(QuantityNames) == "":
 		case len(found) == 1:
-			return found[0].first(quantityNames), nil
+			return found[0].first(QuantityNames), nil
 		default:
 			return "", unfit(text.Of("--orders-...: the row %s has %d %s, whose quantities are not read: give a row for each "+
 				"order with its quantity"), r, len(found), name)
@@ -88,11 +88,11 @@ func (r row) quantity() (string, error) {
 	return "", nil
 }
 
-// ordersOf makes orders of rows. Their id is what they have under the first of idNames that is another in each, or
+// ordersOf makes orders of rows. Their id is what they have under the first of IDNames that is another in each, or
 // under the first at all; rows without any are told apart by all that is in them.
 func ordersOf(rows []row, product int64) ([]api.Order, error) {
-	all, names, seen := make([]api.Order, len(rows)), idNames, map[string]int{}
-	for _, name := range idNames {
+	all, names, seen := make([]api.Order, len(rows)), IDNames, map[string]int{}
+	for _, name := range IDNames {
 		if distinct(rows, name) {
 			names = []string{name}
 			break
@@ -129,7 +129,7 @@ func distinct(rows []row, name string) bool {
 // order makes an order of a row: of one unit, unless a column or field has the quantity.
 func (r row) order(product int64, ids []string) (o api.Order, err error) {
 	o = api.Order{ProductID: product, Mode: ServiceName, Store: ForeignStore, Quantity: 1, OrderID: r.first(ids),
-		Key: r.first(keyNames)}
+		Key: r.first(KeyNames)}
 	if len(r) == 1 {
 		for _, only := range r {
 			o.OrderID = only

@@ -127,7 +127,7 @@ func (t tried) states(rows []row, orders []api.Order) (all []State) {
 	}
 	byID := map[string]string{}
 	for i, o := range rows {
-		byID[o.first(idNames)] = orders[i].OrderID
+		byID[o.first(IDNames)] = orders[i].OrderID
 	}
 	for i, o := range rows {
 		flat := o.flat()

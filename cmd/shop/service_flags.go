@@ -35,15 +35,9 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"read-header", (*cli.Repeated)(&f.ReadHeaders), nil, text.Of("'Name: value' only for the requests that reset and " +
 			"read: an administrator's token")},
 		{"key-header", &f.KeyHeader, nil, text.Of("header for an idempotency key; the fault retry needs a key")},
-		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
-		{"ok-body", &f.OK.Body, nil, text.Of("regular expression that the body of a sold answer must match as well")},
-		{"refused", &s.refused, "409", text.Of("HTTP statuses that mean: sold out")},
-		{"refused-body", &f.Refused.Body, nil, text.Of("the same for a sold-out answer")},
-		{"declined", &s.declined, "423,429,503", text.Of("HTTP statuses that mean: busy, nothing has happened; any " +
-			"other status means: unknown, the sale may have happened")},
-		{"declined-body", &f.Declined.Body, nil, text.Of("the same for a busy answer")},
-		{"order-id", &f.OrderID, nil, text.Of("JSON pointer of the order's id in the answer (default: order_id or " +
-			"orderId)")},
+	}.Add(set, lang)
+	s.meanings(set, lang)
+	cli.Flags{
 		{"setup-sql", (*cli.Repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with " +
 			"several; run once")},
 		{"reset-sql", (*cli.Repeated)(&f.ResetSQL), nil, text.Of("SQL statement run before every schedule or run: sets the " +
@@ -65,15 +59,31 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
 			"pointer into the answer")},
 	}.Add(set, lang)
-	cli.Once(set, "request", "key-header", "ok-body", "refused-body", "declined-body", "order-id", "stock-sql",
-		"stock-redis",
-		"stock-url", "orders-sql", "orders-redis", "orders-url")
+	cli.Once(set, "request", "key-header", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis",
+		"orders-url")
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
 			name = other
 		}
 		return pflag.NormalizedName(name)
 	})
+}
+
+// meanings declares the flags that say what an answer means.
+func (s *serviceFlags) meanings(set *pflag.FlagSet, lang string) {
+	f := &s.f
+	cli.Flags{
+		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
+		{"ok-body", &f.OK.Body, nil, text.Of("regular expression that the body of a sold answer must match as well")},
+		{"refused", &s.refused, "409", text.Of("HTTP statuses that mean: sold out")},
+		{"refused-body", &f.Refused.Body, nil, text.Of("the same for a sold-out answer")},
+		{"declined", &s.declined, "423,429,503", text.Of("HTTP statuses that mean: busy, nothing has happened; any " +
+			"other status means: unknown, the sale may have happened")},
+		{"declined-body", &f.Declined.Body, nil, text.Of("the same for a busy answer")},
+		{"order-id", &f.OrderID, nil, text.Of("JSON pointer of the order's id in the answer (default: order_id or " +
+			"orderId)")},
+	}.Add(set, lang)
+	cli.Once(set, "ok-body", "refused-body", "declined-body", "order-id")
 }
 
 // read completes the description by the flags that must be parsed.
