@@ -201,7 +201,7 @@ func testStepBrowser(t *testing.T, p playing) {
 	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
 	b.wait(`!!document.querySelector('.top nav a')`)
 	eval[string](b, `location.hash = '#/step'`)
-	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 12`)
+	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 15`)
 	for i, client := range "abaabb" {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-does=%c]').click() ?? true`, client))
 		b.moved(i + 1)
