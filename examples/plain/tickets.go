@@ -52,8 +52,8 @@ redis.call('XADD', KEYS[3], '*', 'ticket', ARGV[2], 'quantity', ARGV[1], 'key', 
 redis.call('SET', KEYS[4], ARGV[2], 'EX', 86400)
 return ARGV[2]`)
 
-// end ends a ticket whose end is in SQL. A second call does nothing, nor does it touch an entry of another ticket, which
-// may have the id after a failover. KEYS: stock, tickets, stream, tries. ARGV: entry, ticket, units that go back.
+// end ends a ticket whose end is in SQL. A second call does nothing, nor does it touch the entry of another ticket,
+// which may have the id after a failover. KEYS: stock, tickets, stream, tries. ARGV: entry, ticket, units that go back.
 var end = redis.NewScript(`
 if redis.call('HDEL', KEYS[2], ARGV[2]) == 1 then redis.call('INCRBY', KEYS[1], ARGV[3]) end
 redis.call('HDEL', KEYS[4], ARGV[2])

@@ -210,7 +210,8 @@ func short(text string) string {
 	text = holdItems.ReplaceAllString(text, "SELECT … FROM reservation_item … WHERE")
 	text = labKey.ReplaceAllString(text, "key-$1")
 	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
-	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "limited:0:", "", "_binary'", "'").Replace(text)
+	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "limited:0:", "",
+		"_binary'", "'").Replace(text)
 	if runes := []rune(text); len(runes) > maxText {
 		text = string(runes[:maxText]) + "…"
 	}
