@@ -247,6 +247,9 @@ export class Board {
 
 // Which line of a mode's steps a command belongs to; of several lines it is the first after that of the command before, unless last is set.
 const rules = [
+  { of: /^EVAL\w* .Takes units/, line: /\bXADD\b/ },
+  { of: /^EVAL\w* .Hands a consumer/, line: /SHOP_TICKET_CLAIM/ },
+  { of: /^EVAL\w* .Ends tickets/, line: /acknowledge|\bACK\b/ },
   { of: /^EVALSHA .(Leaves|Releases|Deletes)|^DEL \S*lock/, line: /\bDEL\b|release|delete|\u91ca\u653e|\u5220/i, last: true },
   { of: /^(EVALSHA|SETNX|SET) .*lock:/, line: /lock|script|\u9501|\u811a\u672c/i, first: true },
   { of: /^GET \S*lock:/, line: /\bGET\b(?!.*(stock|\u5e93\u5b58))/ },
