@@ -24,10 +24,17 @@ var errTorn = text.Of("the pages of the ledger do not add up to its totals: orde
 // product was sold meanwhile.
 func (s *Shop) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
-		ledger, err := s.readLedger(ctx, product)
-		if err == nil && ledger.InFlight > 0 && s.drained(ctx, product) {
-			continue
+		ledger, err := s.LedgerNow(ctx, product)
+		if err != nil || ledger.InFlight == 0 || !s.drained(ctx, product) || try == ledgerTries {
+			return ledger, err
 		}
+	}
+}
+
+// LedgerNow is [Shop.Ledger] without waiting for the orders of tickets.
+func (s *Shop) LedgerNow(ctx context.Context, product int64) (*api.Ledger, error) {
+	for try := 1; ; try++ {
+		ledger, err := s.readLedger(ctx, product)
 		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, settleEvery) {
 			return ledger, err
 		}

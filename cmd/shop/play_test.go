@@ -201,7 +201,7 @@ func testStepBrowser(t *testing.T, p playing) {
 	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
 	b.wait(`!!document.querySelector('.top nav a')`)
 	eval[string](b, `location.hash = '#/step'`)
-	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 12`)
+	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 15`)
 	for i, client := range "abaabb" {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-does=%c]').click() ?? true`, client))
 		b.moved(i + 1)
@@ -369,6 +369,7 @@ func testStepMarks(t *testing.T, b *tab) {
 		{"idempotent", "a a a a a a a", "22 32 32 52 52 62 62 62"},
 		{"cancelled-twice", "a a a a b b b b b a", "22 22 22 22 42 42 42 42 44 40 00"},
 		{"paid-too-late", "a a a a x b b b b b a", "21 21 21 21 41 41 41 41 41 41 40 00"},
+		{"orders-in-flight", "a a a a a a x b", "31 41 41 41 41 51 31 31 30"},
 	} {
 		moves, at := strings.Fields(lesson.way), "#/step/"+lesson.name+"/"
 		var got [2][]string

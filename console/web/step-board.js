@@ -22,11 +22,11 @@ const did = words({
 });
 const phases = words({
   held: "is held before", executed: "was executed, the answer is held", waiting: "waits for its answer",
-  answered: "has its answer", dead: "killed (SIGKILL)", stopped: "stopped (SIGSTOP)",
+  idle: "has nothing to write", answered: "has its answer", dead: "killed (SIGKILL)", stopped: "stopped (SIGSTOP)",
 });
 const without = words({
   held: "nothing", executed: "nothing", waiting: "The server keeps it waiting: the other client holds the row's lock.",
-  answered: "no answer", dead: "Its process is gone. Any lock that it holds in Redis stays.",
+  idle: "It looks for tickets now and then.", answered: "no answer", dead: "Its process is gone. Any lock that it holds in Redis stays.",
 });
 const answers = words({
   ok: "sold#answer", confirm: "paid", cancel: "cancelled", reserve: "reserved#answer", refused: "refused", declined: "turned away", unknown: "no answer: unknown",
@@ -115,15 +115,16 @@ export class Board {
   }
 
   client(c) {
-    const letter = c.name.toLowerCase(), { asks } = this.view.lesson;
+    const letter = c.name.toLowerCase(), { asks } = this.view.lesson, consumes = this.view.lesson.consumers?.includes(letter);
+    const idle = consumes && c.phase === "waiting" && !c.command;
     const main = c.can.includes("r") ? "r" : "";
     const button = (verb) => el("button", { type: "button", class: verb === main ? `go pass ${main && "is-again"}` : "quiet", disabled: !c.can.includes(verb), "data-does": letter + verb, click: () => this.view.go(letter + verb) },
       does(verb === "" && c.phase === "executed" ? "deliver" : verb), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
     const known = this.known();
     const seen = main ? [] : verbs.filter((v) => v === "c" ? c.stopped : v !== "r" && known.has(v) && (v !== "s" || !c.stopped));
     return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("Client {name}", { name: c.name }) },
-      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, asks && `${wants(asks["ab".indexOf(letter)])} · `, phases(c.stopped ? "stopped" : c.phase))),
-      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer, this.again() === c.name) : el("span", { class: "soft" }, without(c.phase))),
+      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, consumes && `${t("writes orders")} · `, asks && `${wants(asks["ab".indexOf(letter)])} · `, phases(c.stopped ? "stopped" : idle ? "idle" : c.phase))),
+      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer, this.again() === c.name) : el("span", { class: "soft" }, without(idle ? "idle" : c.phase))),
       button(main), el("div", { class: "verbs" }, seen.map(button)));
   }
 
@@ -151,7 +152,7 @@ export class Board {
     const { lesson, state } = this.view, known = this.known();
     const open = state.won < 0, every = () => { this.every = true; this.draw(); }, hint = () => { this.hinted = lesson; this.draw(); };
     const held = (state.steps.at(-1)?.stores ?? state.start).sql.find((x) => x.name === "reservation")?.rows[0]?.[1] === "held";
-    replace(this.tools, known.has("x") && tool("x", lesson.asks ? t("Let the deadline pass") : t("Expire locks"), () => this.view.go("x"), Boolean(lesson.asks) && !held, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
+    replace(this.tools, known.has("x") && tool("x", both(lesson.event) || (lesson.asks ? t("Let the deadline pass") : t("Expire locks")), () => this.view.go("x"), Boolean(lesson.asks) && !held, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
       tool("restart", t("From the start"), () => this.view.restart(), none), copy,
       !this.every && known.size < verbs.length + 1 && tool("every", t("All buttons"), every),
       open && lesson.way !== "" && this.hinted !== lesson && tool("hint", t("Hint"), hint),
@@ -214,7 +215,8 @@ export class Board {
     const verb = s.move === "x" ? "x" : s.move.slice(1);
     const runs = verb === "" || verb === "h" || verb === "l";
     if (verb === "x" && this.view.lesson.asks) return [t("The deadline passes: whoever sweeps finds the reservation overdue, and ends it")];
-    const out = [runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : did(verb)];
+    const { event } = this.view.lesson;
+    const out = [verb === "x" && event.en ? el("span", {}, both(event), s.command && [colon(), command(s.command)]) : runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : did(verb)];
     if (verb === "h" || verb === "l") out.push(el("span", { class: "move-note" }, did(verb)));
     if (s.phase === "waiting") out.push(el("span", { class: "move-note" }, t("waits in the server")));
     if (s.deleted) out.push(el("span", { class: "move-note is-bad" }, t("that was the other's lock!")));
@@ -245,6 +247,9 @@ export class Board {
 
 // Which line of a mode's steps a command belongs to; of several lines it is the first after that of the command before, unless last is set.
 const rules = [
+  { of: /^EVAL\w* .Takes units/, line: /\bXADD\b/ },
+  { of: /^EVAL\w* .Hands a consumer/, line: /SHOP_TICKET_CLAIM/ },
+  { of: /^EVAL\w* .Ends tickets/, line: /acknowledge|\bACK\b/ },
   { of: /^EVALSHA .(Leaves|Releases|Deletes)|^DEL \S*lock/, line: /\bDEL\b|release|delete|\u91ca\u653e|\u5220/i, last: true },
   { of: /^(EVALSHA|SETNX|SET) .*lock:/, line: /lock|script|\u9501|\u811a\u672c/i, first: true },
   { of: /^GET \S*lock:/, line: /\bGET\b(?!.*(stock|\u5e93\u5b58))/ },

@@ -36,7 +36,7 @@ function value(v, other) {
   if (v.kind === "row") {
     return el("span", { class: "cells" }, v.columns.map((c, i) => el("span", { class: other && other.values[i] !== v.values[i] ? "cell is-new" : "cell" }, el("span", { class: "column" }, c), el("code", {}, v.values[i]))));
   }
-  if (v.kind === "hash") {
+  if (v.kind === "hash" || v.kind === "stream") {
     const pairs = [];
     for (let i = 0; i < v.values.length; i += 2) pairs.push(el("span", { class: "cell" }, el("code", {}, v.values[i]), el("code", {}, v.values[i + 1])));
     return el("span", { class: "cells" }, pairs, expires);

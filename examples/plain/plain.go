@@ -3,8 +3,10 @@
 // nothing of lastitem. For MySQL and MariaDB with InnoDB.
 //
 // A copy keeps what its mode promises about the stock, and less of its contract: one product at a time, no stored
-// answers, and no limit per buyer where nothing is held. Only Idempotent, Lua and the two that hold know a request that
-// is repeated; the others sell to it again.
+// answers, and no limit per buyer where nothing is held. Only Idempotent, Lua, Tickets and the two that hold know a
+// request that is repeated; the others sell to it again.
+//
+// Tickets decides in Redis and writes orders in SQL: a consumer, and a reconciler. It is longer too.
 //
 // ReserveSQL and ReserveRedis hold units until the buyer pays. They are longer: a hold is a sweep and three ends that
 // exclude each other. They have a limit per buyer, returns, and adjustments of the stock while it sells, but no parts

@@ -26,6 +26,7 @@ type Lane struct {
 
 	settings []string
 	turns    gear.Work // what A and C do by themselves, see gear.Equipment.Sweep; nil = nothing
+	everyone bool      // B does it too
 	refuses  bool      // its database refuses an order, see Tickets.Win
 	client   *http.Client
 	patience time.Duration // see LaneOptions.Patience
@@ -53,6 +54,7 @@ func NewLane(ctx context.Context, servers *gear.Servers, o LaneOptions) (*Lane, 
 	}
 	l := &Lane{
 		Set: set, Service: o.Service, patience: cmp.Or(o.Patience, Patience), turns: workOf(o.Equipment),
+		everyone: o.Equipment.Everyone,
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
@@ -85,7 +87,7 @@ func (l *Lane) wire() error {
 			return err
 		}
 		*a = &Actor{Name: name, Wires: wires, place: l.Place, service: &l.Service, patience: l.patience, settings: l.settings}
-		if l.turns != nil && name != "B" {
+		if l.turns != nil && (name != "B" || l.everyone) {
 			(*a).turns = l.turns
 			(*a).settings = append(slices.Clone(l.settings), map[bool]string{true: "SHOP_SWEEP=" + sweepEvery.String(),
 				false: "SHOP_TICKET_CONSUME=true"}[l.Sweeps()])

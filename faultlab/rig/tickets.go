@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/stack/wire"
 )
@@ -148,6 +149,12 @@ func (t *Tickets) read(ctx context.Context) (*judge.Tickets, error) {
 		return nil, err
 	}
 	return &judge.Tickets{Book: *book, Poisoned: t.refused}, nil
+}
+
+// Books reads stock and orders while tickets may wait for their orders.
+func (t *Tickets) Books(ctx context.Context) (*api.Ledger, error) {
+	l := t.scene.Lane
+	return l.site().shop().LedgerNow(ctx, l.Product())
 }
 
 // restConsumers has the consumers read until there is nothing, so that no read is parked when a schedule begins: one

@@ -1,6 +1,7 @@
 package stepper
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -27,8 +28,16 @@ type Lesson struct {
 	// Asks is what A and B ask for, of a reservation of the last unit that was made before; nil = each wants to buy.
 	Asks []rig.Kind `json:"asks,omitempty"`
 
-	renews  bool // the mode renews its locks while its process runs
-	reached func(*play) bool
+	// Consumers are the letters of the clients that write orders and do not buy. Event is what the move x does in a
+	// lesson about tickets.
+	Consumers string    `json:"consumers,omitempty"`
+	Event     text.Text `json:"event"`
+
+	event     func(context.Context, *play, *Step) (possible bool, err error)
+	equipment gear.Equipment // of its lane
+	leaks     int64          // units that Redis has lost, beside the ticket that is in flight
+	renews    bool           // the mode renews its locks while its process runs
+	reached   func(*play) bool
 }
 
 // named returns the lesson with a name.

@@ -140,4 +140,51 @@ var lessons = []Lesson{
 		Moral: text.Of("A's check was right when it was made. The write must ask for the state and the deadline that it " +
 			"leaves. A payment that comes too late then changes no row, and is refunded (reserve-sql)."),
 	},
+	{
+		Name: "orders-in-flight", Mode: "redis-stream", Store: api.SQL, Stock: 2, Consumers: "a", leaks: 1,
+		Way: "aaaaaaxb", reached: reconciled, event: overwrite, equipment: consumers,
+		Title: text.Of("Orders in flight"),
+		Story: text.Of("Of two units one was won in Redis: its ticket waits in the stream, and A writes the order. The " +
+			"other one has leaked: Redis has 0, so that B would be told that it is sold out. A job repairs that, as many " +
+			"shops do it by hand: it sets Redis' count to the stock in SQL."),
+		Aim: text.Of("B has won the unit that had leaked, and Redis has not promised more units than there are."),
+		Hint: text.Of("What does the stock in SQL contain while a ticket waits for its order? Let A commit before the job " +
+			"runs."),
+		Moral: text.Of("While a ticket is in flight, Redis has given its unit away and SQL has not. Whoever sets the one " +
+			"to the other then promises the unit a second time, and the later ticket ends refused. The job is right only " +
+			"when nothing is in flight. shop reconcile waits for no such moment: it locks the row, reads both at one moment, " +
+			"counts what is in flight, and adds the difference to Redis' count, once."),
+		Event: text.Of("The job sets Redis' count to the stock in SQL"),
+	},
+	{
+		Name: "bought-twice", Mode: "redis-stream", Store: api.SQL, Stock: 5, Consumers: "ab",
+		Way: "aaaaaakxbbbb", reached: deliveredTwice, event: overdue, equipment: consumers,
+		Title: text.Of("Bought twice?"),
+		Story: text.Of("A buyer was told \"queued\", and the ticket waits in the stream. A and B are two replicas that " +
+			"write orders: each reads the ticket, commits the order, and acknowledges the ticket afterwards. A stream " +
+			"delivers at least once: what a dead consumer was given comes again, to the other one."),
+		Aim: text.Of("The order is committed and its consumer dies; the other one is given the ticket again, ends it, and " +
+			"there is one order."),
+		Hint: text.Of("Kill a client after its COMMIT and before the script that ends the ticket. Then let its time pass."),
+		Moral: text.Of("Nobody can commit in SQL and acknowledge in Redis at one moment, so a ticket may come again after " +
+			"its order. That is why its end is a row of its own, received, in the transaction of the order: the second " +
+			"consumer finds it and only acknowledges. A consumer without that row would have written a second order."),
+		Event: text.Of("What a consumer was given is overdue: another one may claim it"),
+	},
+	{
+		Name: "lost-ticket", Mode: "redis-stream", Store: api.SQL, Stock: 1, reached: saved, event: masterDies,
+		equipment: mortal,
+		Title:     text.Of("Keep a promise that was not replicated"),
+		Story: text.Of("A and B want the last unit. A win is one script in Redis: unit, ticket and entry of the stream, " +
+			"then the buyer is told \"queued\". But the replica of this Redis is behind: it has heard of nothing since the " +
+			"stock was set. When the master dies, the replica is promoted, and a consumer then writes the order of every " +
+			"ticket that waits."),
+		Aim:  text.Of("A ticket that a buyer was told of before the master died has its order."),
+		Hint: text.Of("Who knows of the ticket when the master is dead?"),
+		Moral: text.Of("Nobody knows of it: the new master never heard of it, and SQL had no order yet. Its unit is for " +
+			"sale again, and GET of the ticket says 404. The buyer may ask again with the same key, and wins another ticket " +
+			"if a unit is left. SHOP_TICKET_REPLICAS=1 promises only what a replica has: that narrows the hole, and no " +
+			"setting closes it."),
+		Event: text.Of("The master dies, and the replica is promoted"),
+	},
 }

@@ -64,6 +64,9 @@ type client struct {
 	of     rig.Reservation
 	key    string
 
+	consumes bool // it writes orders, and has no request
+	inFlight func(context.Context) (int, error)
+
 	request *rig.Pending
 	asked   int
 	phase   Phase
@@ -90,7 +93,7 @@ func (c *client) can() []string {
 		case kill:
 			possible = c.phase != Dead && c.phase != Answered
 		case askAgain:
-			possible = !stopped && c.phase == Answered || c.phase == Dead
+			possible = !c.consumes && (!stopped && c.phase == Answered || c.phase == Dead)
 		}
 		if possible {
 			all = append(all, verb)
@@ -108,6 +111,9 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	}
 	c.asked++
 	c.phase, c.at = Waiting, nil
+	if c.consumes {
+		return c.settle(ctx, rig.Still)
+	}
 	if c.wants != "" {
 		c.request = s.Reservations.AskAgain(c.actor, c.wants, c.of, c.key)
 	} else {
@@ -136,7 +142,7 @@ func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
 	case kill:
 		c.actor.Kill()
 		c.phase, c.at = Dead, nil
-		if err := c.actor.Discard(ctx); err != nil {
+		if err := c.actor.Discard(ctx); err != nil || c.consumes {
 			return err
 		}
 		return c.request.Wait(ctx)
@@ -148,11 +154,35 @@ func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
 // settle returns when a waiting client no longer waits, or when nothing has moved for a while in the database and in
 // its process.
 func (c *client) settle(ctx context.Context, still time.Duration) error {
+	if c.consumes && c.phase == Waiting {
+		return c.settleConsumer(ctx)
+	}
 	began := time.Now()
 	for c.phase == Waiting && !c.arrived() {
 		waited := time.Since(began)
 		if waited > still || waited > rig.BlockedAfter && c.inDatabase() {
 			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// restsFor is how long a consumer may take to see that a ticket waits, or to read again.
+const restsFor = 5 * time.Second
+
+// settleConsumer returns when the consumer is held, when it waits in the database, or when no ticket waits.
+func (c *client) settleConsumer(ctx context.Context) error {
+	for began := time.Now(); !c.arrived() && time.Since(began) < restsFor; {
+		if time.Since(began) > rig.BlockedAfter {
+			left, err := c.inFlight(ctx)
+			if err != nil || left == 0 || c.inDatabase() {
+				return err
+			}
 		}
 		select {
 		case <-time.After(time.Millisecond):
@@ -172,7 +202,7 @@ func (c *client) inDatabase() bool {
 func (c *client) arrived() bool {
 	if c.at != nil {
 		if !c.at.Executed() {
-			return false
+			return c.answered()
 		}
 		if c.then == hold {
 			c.phase = Executed
@@ -190,11 +220,25 @@ func (c *client) arrived() bool {
 		c.phase = Held
 		return true
 	}
+	return c.answered()
+}
+
+// answered updates the phase of a request that has its answer, and reports whether it has.
+func (c *client) answered() bool {
+	if c.consumes {
+		return false
+	}
 	select {
 	case <-c.request.Done():
-		c.phase = Answered
+		if c.at != nil { // its server died
+			c.at.Lose()
+		}
+		c.phase, c.at = Answered, nil
 		return true
 	default:
 		return false
 	}
 }
+
+// won says that the client was promised a unit.
+func (c *client) won() bool { return c.phase == Answered && c.request.Op().OrderID != "" }

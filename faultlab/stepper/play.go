@@ -2,13 +2,17 @@ package stepper
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/stack/wire"
 	"lastitem/target"
 )
@@ -26,10 +30,21 @@ type play struct {
 	owners  map[string]string // the client that changed a key last, "A", by the key's name
 	orders  []api.Order
 	stock   int64
-	foreign bool          // a client has deleted the other client's lock
+	foreign bool // a client has deleted the other client's lock
+	tickets tickets
+	winning atomic.Bool   // the first ticket is won, which is not the reader's doing
 	won     int           // the number of moves after which the aim was reached; -1 = not yet
 	left    time.Time     // when the last move had been played
 	thought time.Duration // how long the reader has thought between moves, in all
+}
+
+// tickets is what a play of a lesson about tickets notes.
+type tickets struct {
+	front   int64           // what Redis has for sale
+	waiting []string        // the tickets in Redis, in the short form of ids
+	again   bool            // a consumer was killed between the COMMIT of an order and the end of its ticket
+	ran     bool            // the job has run
+	lost    map[string]bool // the orders that buyers were promised before the master died; nil = it has not died
 }
 
 // abandonWithin bounds the time in which the requests of the previous schedule end.
@@ -58,13 +73,25 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		p.held = first.Made()
 	}
 	for i, a := range []*rig.Actor{lane.A, lane.B} {
-		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, gate: a.Gate(unremarkable),
-			key: "order-" + a.Name}
+		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, key: "order-" + a.Name,
+			inFlight: lane.InFlight}
+		c.consumes = strings.Contains(l.Consumers, c.letter)
+		c.gate = a.Gate(p.open(c))
 		if l.Asks != nil {
 			// The row of a payment outlives the schedule, so that the key is one that no other schedule has.
 			c.wants, c.of, c.key = l.Asks[i], p.held, scene.NewKey()
 		}
+		if c.consumes {
+			a.Turn(nil) // the gate holds its commands
+		}
 		p.clients = append(p.clients, c)
+	}
+	if l.equipment.Consume {
+		if err := p.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range p.clients {
 		if err := c.ask(ctx, scene); err != nil {
 			return nil, err
 		}
@@ -73,16 +100,42 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		return nil, err
 	}
 	p.stores = p.start
-	if err := p.count(ctx); err != nil {
-		return nil, err
+	return p, p.count(ctx)
+}
+
+// prepare brings a lesson about tickets to the state in which the reader begins.
+func (p *play) prepare(ctx context.Context) error {
+	if p.lesson.Consumers == "" {
+		return errors.Join(p.lane.Pair.Replicated(ctx), p.lane.Pair.Cut(ctx, 1))
 	}
-	return p, nil
+	p.winning.Store(true)
+	err := p.scene.Tickets.Win(ctx, p.lane.A)
+	p.winning.Store(false)
+	if err == nil && p.lesson.leaks > 0 {
+		err = p.lane.Overwrite(ctx, p.lesson.Stock-1-p.lesson.leaks)
+	}
+	return err
 }
 
 // unremarkable matches commands that are not held: they prepare the next command, or belong to the start of a process.
 func unremarkable(c wire.Call) bool {
 	return strings.HasPrefix(c.Text, "SET TRANSACTION ") || strings.Contains(c.Text, "lastitem_migrat") ||
 		c.Text == "SELECT DATABASE()"
+}
+
+// open returns what a client's gate lets pass on a lane with consumers: what asks whether a ticket waits. A buyer's
+// replica writes no orders, and the purchase of a consumer's ticket is over before its commands are held.
+func (p *play) open(c *client) func(wire.Call) bool {
+	reads := func(call wire.Call) bool {
+		first := gear.Consuming[call.Server]
+		return first != nil && first(call)
+	}
+	return func(call wire.Call) bool {
+		if unremarkable(call) || p.lesson.equipment.Consume && gear.Watches(call) {
+			return true
+		}
+		return p.lesson.equipment.Consume && reads(call) != c.consumes && (!c.consumes || p.winning.Load())
+	}
 }
 
 // moves returns the moves that were played.
@@ -99,6 +152,10 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 	step := Step{Move: move}
 	var mover *client
 	switch {
+	case move == expire && p.lesson.event != nil:
+		if possible, err = p.lesson.event(ctx, p, &step); !possible {
+			return false, err
+		}
 	case move == expire && p.lesson.Asks != nil:
 		if possible, err = p.scene.Reservations.PassDeadline(ctx, p.held); !possible {
 			return false, err
@@ -118,6 +175,9 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 		err = mover.do(ctx, p.scene, verb)
 	}
 	if err != nil {
+		return false, err
+	}
+	if err := p.write(ctx); err != nil {
 		return false, err
 	}
 	for _, c := range p.clients {
@@ -163,12 +223,38 @@ func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	if err := p.count(ctx); err != nil {
 		return err
 	}
+	p.recall(mover != nil && mover.phase == Dead && step.Move[1:] == kill)
 	step.Stores = p.stores
 	p.steps = append(p.steps, step)
 	if p.won < 0 && p.lesson.reached(p) {
 		p.won = len(p.steps)
 	}
 	return nil
+}
+
+// recall notes what the aims of lessons about tickets ask for. killed: the move has killed a client.
+func (p *play) recall(killed bool) {
+	p.tickets.waiting = nil
+	for _, k := range p.stores.Redis {
+		switch {
+		case strings.HasPrefix(k.Name, "stock:"):
+			p.tickets.front, _ = strconv.ParseInt(k.Values[0], 10, 64)
+		case strings.HasPrefix(k.Name, "tickets:"):
+			for i := 0; i+1 < len(k.Values); i += 2 {
+				p.tickets.waiting = append(p.tickets.waiting, k.Values[i])
+			}
+		}
+	}
+	p.tickets.again = p.tickets.again || killed && len(p.orders) > 0 && len(p.tickets.waiting) > 0
+}
+
+// write has the prober's consumer write the orders of all tickets that wait, once the master has died.
+func (p *play) write(ctx context.Context) error {
+	if p.tickets.lost == nil {
+		return nil
+	}
+	_, err := p.scene.Tickets.TakeOver(ctx)
+	return err
 }
 
 // own records which keys the moving client has changed. It returns true if that client has deleted the other client's
@@ -229,7 +315,7 @@ func (p *play) client(name string) *client {
 
 // count reads the stock and the orders from the ledger.
 func (p *play) count(ctx context.Context) error {
-	ledger, err := p.lane.Ledger(ctx)
+	ledger, err := p.scene.Tickets.Books(ctx)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,8 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	}
 	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
 		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") || ruleless(k) ||
-			l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
+			l.Store == api.SQL && l.event == nil && strings.HasPrefix(k.Name, "stock:") ||
+			l.event != nil && strings.HasPrefix(k.Name, "rules:") || internal.MatchString(k.Name)
 	})
 	for _, k := range s.Redis {
 		for i, v := range k.Values {
@@ -126,6 +127,9 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	}
 	return s, nil
 }
+
+// internal are the keys of tickets that a reader need not see.
+var internal = regexp.MustCompile(`^(answers|answers-old|tries|key):|ticketing`)
 
 // ruleless says that the rules of a product only tell in which runs it is.
 func ruleless(k gear.Key) bool {
@@ -173,6 +177,7 @@ var (
 	script    = regexp.MustCompile(`EVALSHA ["']([^:;"]*?)[:;"'](?: .*["'])?(?: |$)`)
 	inserted  = regexp.MustCompile(`(INSERT (?:IGNORE )?INTO \w+) \([^()]*\)`)
 	holdRead  = regexp.MustCompile(`SELECT id, .* FROM reservation WHERE`)
+	endRead   = regexp.MustCompile(`SELECT id, .* FROM received WHERE`)
 	holdItems = regexp.MustCompile(`SELECT i\..* FROM reservation_item .* WHERE`)
 	labKey    = regexp.MustCompile(`lab-\d+-\d+-(\d+)`) // see rig.Scene.NewKey
 	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
@@ -201,10 +206,12 @@ func short(text string) string {
 	})
 	text = inserted.ReplaceAllString(uuid.ReplaceAllString(text, "…$1"), "$1 (…)")
 	text = holdRead.ReplaceAllString(text, "SELECT state, expires_us, … FROM reservation WHERE")
+	text = endRead.ReplaceAllString(text, "SELECT outcome, … FROM received WHERE")
 	text = holdItems.ReplaceAllString(text, "SELECT … FROM reservation_item … WHERE")
 	text = labKey.ReplaceAllString(text, "key-$1")
 	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
-	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "_binary'", "'").Replace(text)
+	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "limited:0:", "",
+		"_binary'", "'").Replace(text)
 	if runes := []rune(text); len(runes) > maxText {
 		text = string(runes[:maxText]) + "…"
 	}

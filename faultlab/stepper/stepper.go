@@ -56,6 +56,8 @@ type Stepper struct {
 	lane    *rig.Lane
 	play    *play
 	timer   *time.Timer
+	// equipment is that of the lane.
+	equipment gear.Equipment
 }
 
 // New returns a stepper. The caller must close it.
@@ -141,7 +143,7 @@ func (s *Stepper) keep() {
 
 // follow plays the new part of a schedule.
 func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
-	if err := s.start(); err != nil {
+	if err := s.start(l.equipment); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(s.base, playLimit)
@@ -189,10 +191,14 @@ func shared(a, b []string) (n int) {
 	return n
 }
 
-// start starts the servers and the lane, unless they run.
-func (s *Stepper) start() error {
-	if s.lane != nil {
+// start starts the servers and a lane with the equipment, unless they run.
+func (s *Stepper) start(equipment gear.Equipment) error {
+	if s.lane != nil && s.equipment == equipment {
 		return nil
+	}
+	if s.lane != nil {
+		s.lane.Close()
+		s.lane, s.play = nil, nil
 	}
 	ctx, cancel := context.WithTimeout(s.base, startLimit)
 	defer cancel()
@@ -201,12 +207,19 @@ func (s *Stepper) start() error {
 		return err
 	}
 	binary := cmp.Or(s.options.Binary, os.Getenv(stack.EnvBinary), self)
-	if s.servers, err = gear.Start(ctx, gear.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
-		return err
+	if s.servers == nil {
+		s.servers, err = gear.Start(ctx, gear.Options{Lanes: 1, Binary: binary, Log: s.options.Log})
+		if err != nil {
+			return err
+		}
+	}
+	s.equipment, equipment.Settings = equipment, "SHOP_LOCK_TIMEOUT="+patience.String()
+	if equipment.Consume {
+		equipment.Settings += claims
 	}
 	s.lane, err = rig.NewLane(ctx, s.servers, rig.LaneOptions{
 		Service: rig.Shop(binary), Patience: patience, SetOptions: gear.SetOptions{TTL: ttl,
-			Equipment: gear.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" + patience.String()}},
+			Equipment: equipment},
 	})
 	return err
 }

@@ -47,7 +47,7 @@ func TestStepper(t *testing.T) {
 	t.Run("idle", func(t *testing.T) { testIdle(t, s) })
 }
 
-// The two lessons that cannot be won are not won by any harm at any command, nor by chance.
+// The three lessons that cannot be won are not won by any harm at any command, nor by chance.
 func TestNoWay(t *testing.T) {
 	testenv.Slow(t, "some hundred schedules")
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestNoWay(t *testing.T) {
 	}
 }
 
-// Each lesson, except the two that cannot be won, is won by its Way, and not by a shorter part of it.
+// Each lesson, except the three that cannot be won, is won by its Way, and not by a shorter part of it.
 func testWays(t *testing.T, s *Stepper) {
 	without := 0
 	for _, l := range lessons {
@@ -83,8 +83,8 @@ func testWays(t *testing.T, s *Stepper) {
 			}
 		})
 	}
-	if len(lessons) != 12 || without != 2 {
-		t.Errorf("%d lessons, %d of which cannot be won; want 12 and 2", len(lessons), without)
+	if len(lessons) != 15 || without != 3 {
+		t.Errorf("%d lessons, %d of which cannot be won; want 15 and 3", len(lessons), without)
 	}
 }
 
@@ -215,10 +215,10 @@ func testNoWay(t *testing.T, s *Stepper, lesson string) {
 		}
 	}
 	commands := len(onward(t, s, played(t, s, lesson, ""), 0).Steps)
-	if commands < 3 {
+	if commands < 1 {
 		t.Fatalf("%s has %d commands, want more", lesson, commands)
 	}
-	for k := range commands {
+	for k := range commands + 1 {
 		for _, harm := range []string{"al", "asx", "akx", "ah", "x"} {
 			state := played(t, s, lesson, strings.Repeat("a", k)+harm)
 			state = again(t, s, onward(t, s, state, 1), 0)

@@ -31,8 +31,8 @@ type Equipment struct {
 	// Nginx puts an nginx in front of A and B: [Resends] or [SendsOnce]; see [Edge]. "" = none.
 	Nginx string
 	// Sweep has A and C end overdue reservations, and Consume has them write the orders of tickets; B does not. They do it
-	// when the lab says so, see [Wires.Turn]. A lane has one of the two at most.
-	Sweep, Consume bool
+	// when the lab says so, see [Wires.Turn]. A lane has one of the two at most. With Everyone B does too.
+	Sweep, Consume, Everyone bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
@@ -69,7 +69,7 @@ func (e Equipment) String() string {
 		b.WriteString(", two that sweep")
 	}
 	if e.Consume {
-		b.WriteString(", two that write the orders of tickets")
+		b.WriteString(", " + map[bool]string{false: "two", true: "three"}[e.Everyone] + " that write the orders of tickets")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

@@ -5,12 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"lastitem/stack"
 )
 
 // Key is a key in the lane's Redis.
@@ -19,7 +16,8 @@ type Key struct {
 	Kind string `json:"kind"`
 	// TTL is its remaining life in milliseconds; -1 = it has none.
 	TTL int64 `json:"ttl"`
-	// Values are the value of a string, the elements of a list or set, or field after field of a hash with their values.
+	// Values are the value of a string, the elements of a list or set, field after field of a hash with their values, or
+	// the ids of a stream's entries, each with its last value.
 	Values []string `json:"values"`
 }
 
@@ -33,6 +31,12 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   elseif kind == 'hash' then values = redis.call('HGETALL', key)
   elseif kind == 'set' then values = redis.call('SMEMBERS', key)
   elseif kind == 'zset' then values = redis.call('ZRANGE', key, 0, 31, 'WITHSCORES')
+  elseif kind == 'stream' then
+    values = {}
+    for _, e in ipairs(redis.call('XRANGE', key, '-', '+', 'COUNT', 8)) do
+      values[#values + 1], values[#values + 2] = e[1], e[2][#e[2]]
+    end
+    if #values == 0 then values = {''} end
   end
   all[#all + 1] = {key = key, kind = kind, ttl = redis.call('PTTL', key), values = values}
 end
@@ -41,11 +45,7 @@ return cjson.encode(all)`
 
 // Keys returns the keys of the lane in its Redis, by name. It bypasses the proxies.
 func (s *Set) Keys(ctx context.Context) ([]Key, error) {
-	to := s.linkTo(stack.Redis)
-	if to == nil {
-		return nil, errors.New("faultlab: the lane has no Redis")
-	}
-	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", keysOf, "0", s.space()+"*")
+	text, err := s.redisNow(ctx, "EVAL", keysOf, "0", s.space()+"*")
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,8 @@ func (s *Set) Keys(ctx context.Context) ([]Key, error) {
 
 // EndKeys deletes keys of the lane, named as [Set.Keys] names them, as if their TTL had run out. No clock moves.
 func (s *Set) EndKeys(ctx context.Context, names ...string) error {
-	to := s.linkTo(stack.Redis)
 	for _, name := range names {
-		if _, err := redisDo(ctx, to.addr, passwordOf(to.url), "PEXPIRE", s.space()+name, "0"); err != nil {
+		if _, err := s.redisNow(ctx, "PEXPIRE", s.space()+name, "0"); err != nil {
 			return err
 		}
 	}
@@ -105,6 +104,7 @@ var looks = []struct{ table, columns, where string }{
 	{"idempotent_log", "idempotency_key, status, body", "product_id = %d ORDER BY created_us"},
 	{"reservation", "id, state", "id IN (SELECT i.reservation_id FROM reservation_item i JOIN product_stock p " +
 		"ON p.id = i.product_id AND p.run = i.run WHERE p.id = %d) ORDER BY created_us"},
+	{"received", "id, outcome, deliveries", "product_id = %d ORDER BY at_us"},
 }
 
 // Tables returns the committed rows of the lane's product. It bypasses the proxies.

@@ -2,6 +2,7 @@ package gear
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -19,14 +20,22 @@ if given.err then return 0 end
 for _, e in ipairs(given) do redis.call('XCLAIM', KEYS[2], 'shop', e[2], 0, e[1], 'IDLE', 3600000, 'JUSTID') end
 return #given`
 
-// ofTickets runs a script on the keys of the lane's tickets. It bypasses the proxies.
-func (s *Set) ofTickets(ctx context.Context, script string) (int, error) {
+// redisNow executes a command on the lane's Redis, of a pair on its master. It bypasses the proxies.
+func (s *Set) redisNow(ctx context.Context, words ...string) (string, error) {
 	to := s.linkTo(stack.Redis)
+	if to == nil {
+		return "", errors.New("faultlab: the lane has no Redis")
+	}
 	addr, password := to.addr, passwordOf(to.url)
 	if s.Pair != nil && s.Pair.server == stack.Redis {
 		addr, password = s.Pair.master.run.Addr, s.Pair.master.password
 	}
-	said, err := redisDo(ctx, addr, password, "EVAL", script, "2", s.ofProduct("tickets"), s.ofProduct("stream"))
+	return redisDo(ctx, addr, password, words...)
+}
+
+// ofTickets runs a script on the keys of the lane's tickets. It bypasses the proxies.
+func (s *Set) ofTickets(ctx context.Context, script string) (int, error) {
+	said, err := s.redisNow(ctx, "EVAL", script, "2", s.ofProduct("tickets"), s.ofProduct("stream"))
 	if err != nil {
 		return 0, err
 	}
@@ -50,6 +59,12 @@ func (s *Set) TakeOver(ctx context.Context) error {
 func (s *Set) Tried(ctx context.Context, ticket string, times int) error {
 	script := fmt.Sprintf("return redis.call('HSET', '%s', '%s', '%d')", s.ofProduct("tries"), ticket, times)
 	_, err := s.ofTickets(ctx, script)
+	return err
+}
+
+// Overwrite sets what Redis has of the lane's product, as a job does that knows of no tickets.
+func (s *Set) Overwrite(ctx context.Context, units int64) error {
+	_, err := s.redisNow(ctx, "SET", s.ofProduct("stock"), fmt.Sprintf("limited:0:%d", units))
 	return err
 }
 

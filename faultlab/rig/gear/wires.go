@@ -203,8 +203,8 @@ func (w *Wires) Discard(ctx context.Context) error {
 // Work is what a replica does by itself, in turns: for each store, whether a call is the one with which a turn begins.
 type Work map[string]func(wire.Call) bool
 
-// watches says whether a consumer asks with a call whether there is anything to read. That is no part of a turn.
-func watches(c wire.Call) bool {
+// Watches says whether a consumer asks with a call whether there is anything to read. That is no part of a turn.
+func Watches(c wire.Call) bool {
 	return c.Server == stack.Redis && (c.Pattern == "SCAN" || strings.HasPrefix(c.Pattern, "XLEN ") ||
 		strings.Contains(c.Pattern, ":ticketing"))
 }
@@ -212,7 +212,7 @@ func watches(c wire.Call) bool {
 // besides says that a call belongs to nothing that goes on: it begins a parked turn, or watches for one.
 func (w *Wires) besides(c wire.Call) bool {
 	first := w.work[c.Server]
-	return c.Sent.IsZero() && first != nil && first(c) || w.consumes() && watches(c)
+	return c.Sent.IsZero() && first != nil && first(c) || w.consumes() && Watches(c)
 }
 
 func (w *Wires) consumes() bool { return w.work != nil && w.work[Database] == nil }

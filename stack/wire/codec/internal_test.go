@@ -100,7 +100,7 @@ func TestSaid(t *testing.T) {
 	for reply, want := range map[string]string{
 		"$1\r\n7\r\n": "7", "$-1\r\n": "nil", "_\r\n": "nil", "*-1\r\n": "nil", "+OK\r\n": "OK", ":3\r\n": "3",
 		"-ERR no\r\n":             "ERR no",
-		"*2\r\n$1\r\na\r\n:2\r\n": "[a, 2]", "$5\r\nab": "", "": "",
+		"*2\r\n$1\r\na\r\n:2\r\n": "[a, 2]", "*1\r\n*1\r\n:2\r\n": "[…]", "*0\r\n": "[]", "$5\r\nab": "", "": "",
 	} {
 		testkit.Is(t, respSaid([]byte(reply)), want, "respSaid(%q)", reply)
 	}

@@ -189,10 +189,15 @@ func respSaid(p []byte) string {
 	case '_':
 		return "nil"
 	case '*':
-		if size, _, _ := respNumber(p); size < 0 {
+		size, _, _ := respNumber(p)
+		words := respWords(p, 8)
+		switch {
+		case size < 0:
 			return "nil"
+		case size > 0 && len(words) == 0:
+			return "[…]" // lists in a list
 		}
-		return "[" + strings.Join(respWords(p, 8), ", ") + "]"
+		return "[" + strings.Join(words, ", ") + "]"
 	case '+', '-', ':', ',', '#', '(':
 		line, _, _ := bytes.Cut(p[1:], []byte("\r\n"))
 		return string(line)
