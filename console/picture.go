@@ -30,8 +30,8 @@ type bin struct {
 }
 
 // MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and
-// holds in microseconds or null; then, where holds ended otherwise than by a payment, cancelled, expired and void; then,
-// where tickets ended, their number, their mean age and that of the oldest, in microseconds.
+// holds in microseconds or null; then, where holds ended otherwise than by a payment, cancelled, expired and void;
+// then, where tickets ended, their number, their mean age and that of the oldest, in microseconds.
 func (b bin) MarshalJSON() ([]byte, error) {
 	row := []any{b.accepted, b.refused, b.failed, b.remaining, nil, nil, nil}
 	if b.locks > 0 {

@@ -36,7 +36,7 @@ type Tickets struct {
 	Claim time.Duration // after how long a ticket of a dead process is taken over; longer than COMMIT may take
 }
 
-// ErrNoTicket: it was never issued, or a failover has lost it.
+// ErrNoTicket says that a ticket was never issued, or that a failover has lost it.
 var ErrNoTicket = errors.New("no such ticket")
 
 // win takes the unit and writes the ticket, both or neither. KEYS: stock, tickets, stream, answer. ARGV: quantity,
@@ -212,10 +212,12 @@ func receive(ctx context.Context, tx *sql.Tx, product int64, batch []arrival) er
 	}
 	_, err = tx.ExecContext(ctx, "UPDATE stock SET units = units - ? WHERE product = ?", taken, product)
 	if err == nil && taken > 0 {
+		//nolint:gosec // only as many placeholders as there are values
 		_, err = tx.ExecContext(ctx, "INSERT INTO orders (id, product, quantity, request) VALUES "+
 			strings.Repeat("(?, ?, ?, ?),", len(orders)/4-1)+"(?, ?, ?, ?)", orders...)
 	}
 	if err == nil && len(received) > 0 {
+		//nolint:gosec // only as many placeholders as there are values
 		_, err = tx.ExecContext(ctx, "INSERT INTO received (ticket, outcome) VALUES "+
 			strings.Repeat("(?, ?),", len(received)/2-1)+"(?, ?)", received...)
 	}

@@ -17,14 +17,14 @@ const laggingReplica = "lagging-replica"
 // FailoverWait is Failover with locks that are granted, and tickets that are told, only when one of two replicas has
 // confirmed them (WAIT). The stock is in SQL, since WAIT covers the lock only.
 var FailoverWait = Fault{
-	Name:     "failover-wait",
-	Title: text.Of("a failover, where one of two replicas has confirmed every lock, and every ticket (WAIT 1); the stock " +
-		"is in SQL"),
+	Name: "failover-wait",
+	Title: text.Of("a failover, where one of two replicas has confirmed every lock, and every ticket (WAIT 1); the " +
+		"stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, laggingReplica} },
 	// If replication is cut before the request, nobody gets a lock, and there is no later command to hold.
-	Skip:    func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
-	AtEnd:   true,
+	Skip:  func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
+	AtEnd: true,
 	Happens: func(m api.Mode, store api.Store) bool {
 		return store == api.SQL && (slices.Contains(onEngine, m.Name) || m.Name == "redis-stream")
 	},

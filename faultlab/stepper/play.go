@@ -100,7 +100,8 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		return nil, err
 	}
 	p.stores = p.start
-	return p, p.count(ctx)
+	err = p.count(ctx)
+	return p, err
 }
 
 // prepare brings a lesson about tickets to the state in which the reader begins.

@@ -107,7 +107,8 @@ func (c Config) validateTickets(all *mistakes) {
 	all.refuse(c.TicketClaim != 0 && c.TicketClaim <= c.SettleTimeout, text.Of("%s is %s, want more than %s, %s"),
 		c.name("SHOP_TICKET_CLAIM"), c.TicketClaim, c.name("SHOP_SETTLE_TIMEOUT"), c.SettleTimeout)
 	all.refuse(c.TicketsMost < 0, text.Of("%s is %d, want at least 1"), c.name("SHOP_TICKETS_MAX"), c.TicketsMost)
-	all.refuse(c.TicketReplicas < 0, text.Of("%s is %d, want at least 0"), c.name("SHOP_TICKET_REPLICAS"), c.TicketReplicas)
+	all.refuse(c.TicketReplicas < 0, text.Of("%s is %d, want at least 0"), c.name("SHOP_TICKET_REPLICAS"),
+		c.TicketReplicas)
 	all.refuse(c.TicketWaiters < 0, text.Of("%s is %d, want at least 1"), c.name("SHOP_TICKET_WAITERS"), c.TicketWaiters)
 }
 

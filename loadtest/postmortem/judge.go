@@ -263,17 +263,16 @@ func (l *Logs) part(in judge.Input, r judge.Report) bool {
 
 // notShown says what the files cannot show, a sentence each.
 func (l *Logs) notShown() (all []string) {
-	say := func(is bool, t text.Text, args ...any) {
+	say := func(is bool, t text.Text) {
 		if is {
-			all = append(all, t.With(args...).In(l.o.Lang))
+			all = append(all, t.In(l.o.Lang))
 		}
 	}
 	orders, history := l.has["orders"], l.has["history"]
 	say(orders != nil && !orders[rRemaining], text.Of("which units were sold twice: the orders do not say what they left "+
 		"(remaining)"))
 	say(orders != nil && !orders[rKey], text.Of("double charges: the orders have no idempotency key, and buyers with "+
-		"several "+
-		"orders may have wanted them"))
+		"several orders may have wanted them"))
 	say(orders != nil && !orders[rQuantity], text.Of("how many units each order is about: each counts as one"))
 	say(orders != nil && !orders[rTime], text.Of("since when: the orders have no time"))
 	say(orders != nil && !orders[rOrder], text.Of("whether orders are lost or there twice: they have no id"))
@@ -282,8 +281,7 @@ func (l *Logs) notShown() (all []string) {
 	say(l.samples != nil && (before == nil || after == nil), text.Of("the stock before and after: the stock log does not "+
 		"begin before the first order, or ends before a second after the last"))
 	say(history != nil && !l.timed, text.Of("refusals, and which requests overlapped: the history needs when each was "+
-		"sent "+
-		"and answered"))
+		"sent and answered"))
 	say(history != nil && orders != nil && !history[rOrder] && !history[rBody], text.Of("which order belongs to which "+
 		"answer: the history does not name them, so they were counted"))
 	say(history != nil, text.Of("whether it got stuck: the history may lack requests"))

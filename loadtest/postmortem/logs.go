@@ -198,9 +198,10 @@ func (l *Logs) once(said string) string {
 
 // numbers are the units in a row: the quantity, 1 where there is none, and what remained.
 func (l *Logs) numbers(t *table, row [roles]string) (quantity int64, remaining *int64, err error) {
-	quantity, ok := 1, true
+	quantity = 1
 	if said := row[rQuantity]; said != "" {
-		if quantity, ok = unitsOf(said); !ok || quantity < 1 {
+		n, ok := unitsOf(said)
+		if quantity = n; !ok || n < 1 {
 			return 0, nil, t.wrong(rQuantity, said, wantMore)
 		}
 	}

@@ -114,7 +114,8 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	script, keys := sellScript, t.keys(reach)
 	switch {
 	case t.tickets > 0:
-		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, min(t.replicas, 1), t.Buyer)
+		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, min(t.replicas, 1),
+			t.Buyer)
 	case t.Buyer != "":
 		script, args = sellForBuyer, append(args, t.Buyer)
 	}
@@ -133,7 +134,8 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	}
 	out, err = t.outcome(reply, t.sold, refused)
 	if err == nil && out.Short < 0 && c.Acked < t.replicas { // asking again would wait as long again
-		return Sold{}, false, fmt.Errorf("%w: redis: %d of %d replicas have the ticket", store.ErrUnknown, c.Acked, t.replicas)
+		return Sold{}, false, fmt.Errorf("%w: redis: %d of %d replicas have the ticket", store.ErrUnknown, c.Acked,
+			t.replicas)
 	}
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.tickets == 0 && t.keeps(ctx) {
 		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one

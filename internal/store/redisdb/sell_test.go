@@ -357,8 +357,8 @@ func TestRedisSellForBuyer(t *testing.T) {
 	})
 }
 
-// A ticket is told if a replica has it, also where it is told again by another connection: WAIT counts the writes of its
-// own. While the replica does not answer it is unknown, and stands.
+// A ticket is told if a replica has it, also where it is told again by another connection: WAIT counts the writes of
+// its own. While the replica does not answer it is unknown, and stands.
 func TestTicketsWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	nodes, ctx := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0"), t.Context()

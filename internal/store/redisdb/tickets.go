@@ -49,8 +49,8 @@ func NewTickets(s *Store) *Tickets {
 
 // Win is [Store.Sell] for a ticket instead of an order: a sale of one order, whose id becomes the ticket's. A refusal
 // is not kept under the key: units may come back. store.ErrQueueFull if most tickets are in flight, and
-// store.ErrReservationUnsupported if the count is written absolutely, or was set while there was no SQL. store.ErrUnknown
-// if too few replicas have confirmed it: it stands, but a failover may lose it.
+// store.ErrReservationUnsupported if the count is written absolutely, or was set while there was no SQL.
+// store.ErrUnknown if too few replicas have confirmed it: it stands, but a failover may lose it.
 func (t *Tickets) Win(ctx context.Context, s Sale, most int) (Sold, error) {
 	if err := t.ticketing.announce(ctx, s.Orders[0].ProductID); err != nil {
 		return Sold{}, err
