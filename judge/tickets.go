@@ -30,6 +30,8 @@ func (j *judge) openTickets() {
 		}
 		told = true
 		switch e := ends[op.OrderID]; {
+		case e.State == ticketSold:
+			j.ops[i].OrderID = cmp.Or(e.OrderID, op.OrderID)
 		case e.State == ticketSame:
 			j.ops[i].OrderID, j.ops[i].Replayed = e.OrderID, true
 		case e.State == ticketFailed && t.Poisoned[op.OrderID]:
@@ -100,10 +102,11 @@ func (j *judge) matchTickets() {
 	if t == nil {
 		return
 	}
-	ends := t.ends()
+	own := map[string]bool{} // orders that are a ticket's
 	lost, twice, redelivered := 0, 0, 0
 	for _, e := range t.Book.Tickets {
 		order := cmp.Or(e.OrderID, e.ID)
+		own[order] = own[order] || e.State == ticketSold || e.State == api.TicketQueued
 		if _, there := j.byID[order]; !there && (e.State == ticketSold || e.State == ticketSame) {
 			lost++
 		}
@@ -115,9 +118,7 @@ func (j *judge) matchTickets() {
 		if o.Mode != j.in.Mode {
 			continue
 		}
-		e, there := ends[o.OrderID]
-		own := there && (e.State == ticketSold || e.State == api.TicketQueued)
-		if !own || j.byID[o.OrderID] != i {
+		if !own[o.OrderID] || j.byID[o.OrderID] != i {
 			twice++
 		}
 	}

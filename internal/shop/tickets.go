@@ -25,19 +25,23 @@ type ticketing struct {
 }
 
 // newTicketing begins to consume, if there are both stores. repeated is told of each transaction that is tried again.
-func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketing {
+func newTicketing(b Backends, o Options, q *requests, modes []stock.Mode, repeated func()) *ticketing {
 	t := &ticketing{backends: b, requests: q, apart: cmp.Or(o.Tickets.Apart, o.Settle, stock.SettleTimeout)}
 	if b.Redis == nil || b.SQL == nil {
 		return t
 	}
 	group := groupCommit{sql: b.SQL, steps: o.Steps, limits: &sync.Map{}, tickets: true, repeated: repeated}
+	book := receiver{group, map[string]bool{}}
+	for _, m := range modes {
+		book.noInbox[m.Name] = m.NoInbox
+	}
 	ended := func(ledger.TicketState, int64) {}
 	if told := o.Tickets.Ended; told != nil {
 		ended = func(state ledger.TicketState, n int64) { told(string(state), n) }
 	}
 	won, down := redisdb.NewTickets(b.Redis), func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) }
 	t.line = tickets.Open(tickets.Options{
-		Tickets: won, Book: receiver{group}, Replica: o.Replica, Consume: !o.Tickets.Off,
+		Tickets: won, Book: book, Replica: o.Replica, Consume: !o.Tickets.Off,
 		Claim: cmp.Or(o.Tickets.Claim, 15*time.Second), Most: cmp.Or(o.Tickets.Most, 50_000),
 		Waiters: cmp.Or(o.Tickets.Waiters, 10_000), Down: down,
 		Log: o.Log, Gauge: o.Gauge, Ended: ended,
