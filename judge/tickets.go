@@ -30,6 +30,8 @@ func (j *judge) openTickets() {
 		}
 		told = true
 		switch e := ends[op.OrderID]; {
+		case e.State == ticketSold:
+			j.ops[i].OrderID = cmp.Or(e.OrderID, op.OrderID)
 		case e.State == ticketSame:
 			j.ops[i].OrderID, j.ops[i].Replayed = e.OrderID, true
 		case e.State == ticketFailed && t.Poisoned[op.OrderID]:
@@ -48,7 +50,9 @@ func (j *judge) openTickets() {
 		j.each(len(queued), "", text.Of("%d [ticket waits|tickets wait] for [its|their] order for ever"))
 	}
 	j.units.released = j.units.released || t.Book.Corrected != 0 || len(j.given) > 0 ||
-		slices.ContainsFunc(t.Book.Tickets, func(e api.TicketEnd) bool { return e.State != ticketSold })
+		slices.ContainsFunc(t.Book.Tickets, func(e api.TicketEnd) bool {
+			return e.State != ticketSold || cmp.Or(e.OrderID, e.ID) != e.ID // such a mode may put units back, which no row tells
+		})
 }
 
 func (t *Tickets) ends() map[string]api.TicketEnd {
@@ -73,7 +77,7 @@ func (j *judge) look() {
 	switch drift := b.Drift(); {
 	case drift < 0:
 		j.find('A')
-		j.violate("", text.Of("%d more [unit is|units are] promised than SQL has: the count in Redis is %d, %d [is|are] in "+
+		j.violate("A", text.Of("%d more [unit is|units are] promised than SQL has: the count in Redis is %d, %d [is|are] in "+
 			"flight, and the stock in SQL is %d"), -drift, b.Front, b.InFlight-b.Settled, b.Book)
 	case drift > 0 && b.Book > 0:
 		j.find('L')
@@ -100,10 +104,11 @@ func (j *judge) matchTickets() {
 	if t == nil {
 		return
 	}
-	ends := t.ends()
+	own := map[string]bool{} // orders that are a ticket's
 	lost, twice, redelivered := 0, 0, 0
 	for _, e := range t.Book.Tickets {
 		order := cmp.Or(e.OrderID, e.ID)
+		own[order] = own[order] || e.State == ticketSold || e.State == api.TicketQueued
 		if _, there := j.byID[order]; !there && (e.State == ticketSold || e.State == ticketSame) {
 			lost++
 		}
@@ -115,9 +120,7 @@ func (j *judge) matchTickets() {
 		if o.Mode != j.in.Mode {
 			continue
 		}
-		e, there := ends[o.OrderID]
-		own := there && (e.State == ticketSold || e.State == api.TicketQueued)
-		if !own || j.byID[o.OrderID] != i {
+		if !own[o.OrderID] || j.byID[o.OrderID] != i {
 			twice++
 		}
 	}

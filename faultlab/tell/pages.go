@@ -56,7 +56,7 @@ ZooKeeper or Consul it plays a sample. ` + "`make lab ALL=1`" + ` plays every sc
 	blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is " +
 		"stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the " +
 		"transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks " +
-		"are left out, and so are `kafka` and `redis-stream`, which the lab does not play.\n",
+		"are left out, and so is `kafka`, which the lab does not play.\n",
 	kept: map[faultlab.Blocked]string{
 		faultlab.NotBlocked: "not blocked", faultlab.UntilLease: "until the holder's lease or session ends",
 		faultlab.UntilHolder: "until the holder runs again",

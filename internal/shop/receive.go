@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"lastitem/contract/ledger"
 	"lastitem/internal/shop/tickets"
 	"lastitem/internal/stock"
@@ -16,13 +18,21 @@ import (
 
 // receiver writes the orders of tickets by the transaction of a group commit, and with them their ends: a ticket that
 // has one is done, however often it is delivered. It is the [tickets.Book] of the shop.
-type receiver struct{ groupCommit }
+type receiver struct {
+	groupCommit
+
+	noInbox map[string]bool // modes whose tickets are sold as often as they are delivered
+}
 
 // Receive implements [tickets.Book].
 func (g receiver) Receive(product int64, batch []*tickets.Arrival) error {
-	var todo, again []*tickets.Arrival
+	var todo, again, bare []*tickets.Arrival
 	seen, look := map[string]bool{}, false
 	for _, a := range batch {
+		if g.noInbox[a.Order.Mode] {
+			bare = append(bare, a)
+			continue
+		}
 		if key := string(a.Order.Key); key != "" && seen[key] {
 			again = append(again, a)
 			continue
@@ -39,12 +49,15 @@ func (g receiver) Receive(product int64, batch []*tickets.Arrival) error {
 			return err
 		}
 	}
-	return nil
+	if len(bare) == 0 { // they come last: whatever fails, has all of them come again
+		return nil
+	}
+	return g.tryReceive(product, bare, true)
 }
 
 // receive is Receive for a batch with no key twice. look says that some may have ends already.
 func (g receiver) receive(product int64, todo []*tickets.Arrival, look bool) (err error) {
-	for range groupTries {
+	for try := 0; try < groupTries && len(todo) > 0; try++ {
 		if look {
 			if todo, err = g.endless(product, todo); err != nil || len(todo) == 0 {
 				return err
@@ -122,6 +135,9 @@ func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival, l
 			continue
 		}
 		by[i] = &stock.Ticket{Ctx: context.Background(), Order: a.Order, Run: a.Run}
+		if g.noInbox[a.Order.Mode] {
+			by[i].Order.ID = uuid.NewString()
+		}
 		asked = append(asked, by[i])
 	}
 	if len(asked) > 0 {
@@ -157,7 +173,11 @@ func (g receiver) write(tx *sqldb.Tx, product int64, batch []*tickets.Arrival, l
 	if len(ends) == 0 {
 		return nil
 	}
-	n, err := tx.InsertEnds(time.Now().UnixMicro(), ends)
+	insert := tx.InsertEnds
+	if g.noInbox[batch[0].Order.Mode] {
+		insert = tx.ReplaceEnds
+	}
+	n, err := insert(time.Now().UnixMicro(), ends)
 	if err == nil && n < len(ends) {
 		err = errKeysTaken
 	}

@@ -69,7 +69,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		requests: requests{work: cmp.Or(o.Work, defaultWork), settle: o.Settle}}
 	s.outage = s.newOutage()
 	s.reservations = newReservations(b, o, &s.requests, modes)
-	s.ticketing = newTicketing(b, o, &s.requests, func() { s.repeated("redis-stream") })
+	s.ticketing = newTicketing(b, o, &s.requests, modes, func() { s.repeated("redis-stream") })
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {

@@ -27,12 +27,16 @@ type ticketing struct {
 }
 
 // newTicketing begins to consume, if there are both stores. repeated is told of each transaction that is tried again.
-func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketing {
+func newTicketing(b Backends, o Options, q *requests, modes []stock.Mode, repeated func()) *ticketing {
 	t := &ticketing{backends: b, requests: q, apart: cmp.Or(o.Tickets.Apart, o.Settle, stock.SettleTimeout)}
 	if b.Redis == nil || b.SQL == nil {
 		return t
 	}
 	group := groupCommit{sql: b.SQL, steps: o.Steps, limits: &sync.Map{}, tickets: true, repeated: repeated}
+	book := receiver{group, map[string]bool{}}
+	for _, m := range modes {
+		book.noInbox[m.Name] = m.NoInbox
+	}
 	ended := func(batch []*tickets.Arrival, committed time.Time, again int64) {
 		for _, a := range batch {
 			if o.Tickets.Ended != nil {
@@ -46,7 +50,7 @@ func newTicketing(b Backends, o Options, q *requests, repeated func()) *ticketin
 	won, down := redisdb.NewTickets(b.Redis), func() error { return b.down(nil, stock.NeedRedis, stock.NeedSQL) }
 	won.Replicas = o.Tickets.Replicas
 	t.line = tickets.Open(tickets.Options{
-		Tickets: won, Book: receiver{group}, Replica: o.Replica, Consume: !o.Tickets.Off,
+		Tickets: won, Book: book, Replica: o.Replica, Consume: !o.Tickets.Off,
 		Claim: cmp.Or(o.Tickets.Claim, 15*time.Second), Most: cmp.Or(o.Tickets.Most, 50_000),
 		Waiters: cmp.Or(o.Tickets.Waiters, 10_000), Down: down,
 		Log: o.Log, Gauge: o.Gauge, Ended: ended,

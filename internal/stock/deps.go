@@ -108,6 +108,9 @@ type Log interface {
 type Tickets interface {
 	// Win is [redisdb.Tickets.Win].
 	Win(ctx context.Context, s redisdb.Sale) (redisdb.Sold, error)
+	// Send and PutBack are those of [redisdb.Tickets].
+	Send(o ledger.Order) error
+	PutBack(o ledger.Order) error
 }
 
 // LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without

@@ -47,6 +47,7 @@ func Modes() []Mode {
 		idempotent,
 		queue,
 		kafka,
+		redisThenMQ,
 		redisStream,
 		buyerCheck,
 		reserveCheck,

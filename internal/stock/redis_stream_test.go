@@ -329,3 +329,35 @@ func TestClosingReplicaEndsItsTickets(t *testing.T) {
 		l.wantEnds(ledger.TicketSold, late)
 	})
 }
+
+// A message that is delivered twice is sold twice by redis-then-mq, so that the next buyer who is promised a unit gets
+// none. A limit per buyer it refuses, as every mode does that does not look at it.
+func TestMessageDeliveredTwice(t *testing.T) {
+	t.Parallel()
+	onEachLine(t, 2, ledger.Rules{}, func(l aLine) {
+		buy := func() string {
+			r, err := l.Replicas[0].Deduct(l.t.Context(), "redis-then-mq", stock.SQL, l.product, 1, "")
+			testkit.Must(l.t, err)
+			return stock.TicketID(l.product, r.OrderID)
+		}
+		first := buy()
+		read, _, err := l.tickets.Read(l.t.Context(), l.product, "dead", time.Hour, 1)
+		testkit.Must(l.t, err)
+		testkit.Must(l.t, l.tickets.Send(read[0].Order))
+		l.consume()
+		orders := func() int {
+			all, err := l.Replicas[0].Ledger(l.t.Context(), l.product)
+			testkit.Must(l.t, err)
+			return len(all.Facts[stock.SQL].Orders)
+		}
+		testkit.Until(l.t, "both were sold", func() bool { return orders() == 2 })
+		if end := l.ends(first); end.State != ledger.TicketSold || stock.TicketID(l.product, end.OrderID) == first {
+			l.t.Errorf("the ticket = %+v, want sold, by an order with an id of its own", end)
+		}
+		l.wantEnds(ledger.TicketRefused, buy())
+		testkit.Is(l.t, orders(), 2, "orders")
+		l.wantFront(1, 1)
+		limited := l.ProductWith(l.t, 2, ledger.Rules{PerBuyer: 1})
+		l.Replicas[0].Refuse(l.t, stock.ErrReservationUnsupported, "redis-then-mq", stock.SQL, limited, 1, "")
+	})
+}

@@ -179,6 +179,9 @@ type Mode struct {
 	// Tickets says that a deduction is won in Redis and answered with a ticket; a consumer writes the order in SQL later.
 	// The mode itself reports Written only, and the consumer Ordered and Committed.
 	Tickets bool
+	// NoInbox says that the consumer of a mode with Tickets makes a new order of each ticket that it is given, also of one
+	// that has an order.
+	NoInbox bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
 	// RefusedByRead says that a read of the count in SQL that shows too little is a refusal, whatever the mode would do

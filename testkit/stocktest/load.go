@@ -45,8 +45,9 @@ type Plan struct {
 // Load runs a plan on a new product and returns the judge's report.
 func (h *Harness) Load(t testing.TB, p Plan) judge.Report {
 	t.Helper()
-	units := slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == p.Mode && m.Units() })
-	product := h.made(t, p.Stock, ledger.Rules{Segments: p.Segments, PerBuyer: p.PerBuyer, Units: units})
+	modes := stock.Modes()
+	m := modes[slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == p.Mode })]
+	product := h.made(t, p.Stock, ledger.Rules{Segments: p.Segments, PerBuyer: p.PerBuyer, Units: m.Units()})
 	begin, start := time.Now(), make(chan struct{})
 	histories, times := make([][]judge.Op, p.Clients), 1
 	if p.Twice {
@@ -71,9 +72,19 @@ func (h *Harness) Load(t testing.TB, p Plan) judge.Report {
 	}
 	close(start)
 	wg.Wait()
+	history := slices.Concat(histories...)
+	for i, op := range history {
+		if m.NoInbox && op.Outcome == judge.OK { // the order has an id of its own
+			end, err := h.Replicas[0].Ticket(ctx, stock.TicketID(product, op.OrderID), Patience)
+			if err != nil {
+				t.Fatalf("Ticket() = %v", err)
+			}
+			history[i].OrderID = end.OrderID
+		}
+	}
 	return judge.Judge(judge.Input{
 		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.Ledger(t, product),
-		History: slices.Concat(histories...), WantSoldOut: true, PerBuyer: p.PerBuyer,
+		History: history, WantSoldOut: true, PerBuyer: p.PerBuyer,
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package tickets writes in SQL what was won in Redis: the consumer of redis-stream, in every replica, and the reader
+// Package tickets writes in SQL what was won in Redis: the consumer of the modes with tickets, in every replica, and the reader
 // who waits for the end of a ticket.
 package tickets
 
@@ -128,11 +128,20 @@ func (l *Line) Close(ctx context.Context) error {
 // Win wins a ticket, and wakes the consumer.
 func (l *Line) Win(ctx context.Context, s redisdb.Sale) (redisdb.Sold, error) {
 	out, err := l.o.Tickets.Win(ctx, s, l.o.Most)
-	if (err == nil && out.Short < 0 && !out.Earlier) || errors.Is(err, stock.ErrUnknown) {
+	if !s.Apart && (err == nil && out.Short < 0 && !out.Earlier || errors.Is(err, stock.ErrUnknown)) {
 		l.wake(s.Orders[0].ProductID)
 	}
 	return out, err
 }
+
+// Send sends a ticket whose units were taken apart from it, and wakes the consumer.
+func (l *Line) Send(o ledger.Order) error {
+	defer l.wake(o.ProductID)
+	return l.o.Tickets.Send(o)
+}
+
+// PutBack puts the units of such a ticket back.
+func (l *Line) PutBack(o ledger.Order) error { return l.o.Tickets.PutBack(o) }
 
 // wake consumes a product now.
 func (l *Line) wake(product int64) {

@@ -40,6 +40,8 @@ type Sale struct {
 	// Sold renders the answer of a sale, and Refused that of a refusal for the i-th order; called only with a Key.
 	Sold    func() idempotency.Template
 	Refused func(i int) idempotency.Template
+	// Apart says that the ticket is sent later, by [Tickets.Send].
+	Apart bool
 	// tickets is how many tickets may be in flight, if the units are for one; 0 = they are for an order.
 	tickets int
 	// replicas must have the ticket before it is told.
@@ -114,8 +116,12 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	script, keys := sellScript, t.keys(reach)
 	switch {
 	case t.tickets > 0:
-		script, keys, args = winScript, t.ticketKeys(keys), append(args, t.Orders[0].ID, t.tickets, min(t.replicas, 1),
-			t.Buyer)
+		id := t.Orders[0].ID
+		if t.Apart {
+			id = ""
+		}
+		script, keys, args = winScript, t.ticketKeys(keys), append(args, id, t.tickets,
+			min(t.replicas, 1), t.Buyer)
 	case t.Buyer != "":
 		script, args = sellForBuyer, append(args, t.Buyer)
 	}

@@ -31,8 +31,9 @@ import (
 // ticketGroup is the group of all consumers.
 const ticketGroup = "shop"
 
-var ticketReadScript, ticketEndScript, ticketDropScript, ticketLookScript, ticketCorrectScript = script("ticket_read"),
-	script("ticket_end"), script("ticket_drop"), script("ticket_look"), script("ticket_correct")
+var ticketReadScript, ticketEndScript, ticketDropScript, ticketLookScript, ticketCorrectScript, ticketSendScript,
+	ticketBackScript = script("ticket_read"), script("ticket_end"), script("ticket_drop"), script("ticket_look"),
+	script("ticket_correct"), script("ticket_send"), script("ticket_back")
 
 // Tickets are the tickets of a store. There is one for each store in a process.
 type Tickets struct {
@@ -57,6 +58,21 @@ func (t *Tickets) Win(ctx context.Context, s Sale, most int) (Sold, error) {
 	}
 	s.tickets, s.replicas = most, t.Replicas
 	return t.s.Sell(ctx, s)
+}
+
+// Send sends the ticket of an order whose units [Tickets.Win] has taken Apart from it.
+func (t *Tickets) Send(o ledger.Order) error {
+	row, err := json.Marshal(o)
+	if err == nil {
+		_, err = t.s.eval(ticketSendScript, t.keys(o.ProductID, "stream", "tickets", "rules"), []any{o.ID, o.Quantity, row})
+	}
+	return writeError(err)
+}
+
+// PutBack puts the units of such an order back.
+func (t *Tickets) PutBack(o ledger.Order) error {
+	_, err := t.s.eval(ticketBackScript, t.keys(o.ProductID, "stock"), []any{o.Quantity})
+	return writeError(err)
 }
 
 // Entry is a ticket as a consumer gets it.

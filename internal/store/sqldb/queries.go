@@ -40,7 +40,7 @@ type queries struct {
 	BuyersOf, HoldsPage, HoldEventsOf, HoldOrdersOf, HoldPaymentsOf, HoldTake, HoldOldest              string
 	Adjust, AdjustLock, AdjustedBy, AdjustmentInsert, AdjustmentsOf, AdjustmentsSum, DeleteAdjustments string
 	UnitsSpare, UnitsDelete, UnitsLast                                                                 string
-	Received, ReceivedKeys, ReceivedInsert, DeleteReceived, TakeTickets                                string
+	Received, ReceivedKeys, ReceivedInsert, ReceivedReplace, DeleteReceived, TakeTickets               string
 	ReceivedAny, ReceivedPage, ReceivedSold, Reconciled, DeleteReconciliations                         string
 	ReconciliationInsert, ReconciliationUndone, ReconciliationApplied                                  string
 	FactsForUpdate, SeveralWriters                                                                     string // MySQL only

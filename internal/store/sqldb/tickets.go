@@ -26,12 +26,26 @@ func (t *Tx) TakeTickets(product, quantity, run int64) (remaining int64, ok bool
 // the ticket nor its key had an end. A rival's uncommitted end blocks it. If not all were new, the caller must roll the
 // transaction back.
 func (t *Tx) InsertEnds(micros int64, ends []ledger.TicketEnd) (inserted int, err error) {
+	return t.insertEnds(t.q.ReceivedInsert, micros, ends)
+}
+
+// ReplaceEnds writes the ends of tickets, at least one, whatever ends they had, and without their keys: nobody asks
+// whether there was one.
+func (t *Tx) ReplaceEnds(micros int64, ends []ledger.TicketEnd) (written int, err error) {
+	ends = slices.Clone(ends)
+	for i := range ends {
+		ends[i].Key = nil
+	}
+	return t.insertEnds(t.q.ReceivedReplace, micros, ends)
+}
+
+func (t *Tx) insertEnds(query string, micros int64, ends []ledger.TicketEnd) (inserted int, err error) {
 	args := make([]any, 0, 10*len(ends))
 	for _, e := range ends {
 		args = append(args, e.ID, e.ProductID, e.Run, e.Quantity, e.State, null(e.OrderID), null(e.Reason), null(e.Key),
 			e.Deliveries, micros)
 	}
-	n, err := t.affected(tuples(t.q.ReceivedInsert, len(ends)), args...)
+	n, err := t.affected(tuples(query, len(ends)), args...)
 	return int(n), err
 }
 

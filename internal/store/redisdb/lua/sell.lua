@@ -37,7 +37,8 @@ for i = 1, n do
     local rules = call('HMGET', ticket.rules, 'book', 'ticketed', 'changes')
     ticket.book, ticket.first = rules[1], not rules[2]
     local rows = limit[i] and '' or (call('LINDEX', KEYS[base + i], 0) or '') .. (call('LINDEX', KEYS[base + i], -1) or '')
-    if not ticket.book or rules[3] or rows:find('"way":"absolute"', 1, true) then return {'other', i} end
+    local apart = ticket.id == '' and (limit[i] or '0') ~= '0' -- it would not look at the limit
+    if not ticket.book or rules[3] or apart or rows:find('"way":"absolute"', 1, true) then return {'other', i} end
   end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then
@@ -57,8 +58,10 @@ for i = 1, n do
   local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], first, run) or ARGV[3 * i + 1]
   local row = ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail
   if ticket then
-    call('XADD', ticket.stream, '*', 'run', ticket.book, 'order', row)
-    call('HSET', ticket.hash, ticket.id, ARGV[3 * i - 1])
+    if ticket.id ~= '' then -- else it is sent apart
+      call('XADD', ticket.stream, '*', 'run', ticket.book, 'order', row)
+      call('HSET', ticket.hash, ticket.id, ARGV[3 * i - 1])
+    end
     if ticket.first then call('HSET', ticket.rules, 'ticketed', 1) end -- from now on it takes no holds
     limit[i] = limit[i] or '0' -- the mark keeps away those who write the count absolutely
   else

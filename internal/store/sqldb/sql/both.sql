@@ -121,6 +121,11 @@ SELECT r.id, r.product_id, r.run, r.quantity, r.outcome, r.order_id, r.reason, r
 WHERE r.product_id = ? AND r.outcome = ? AND r.id > ? AND r.run = (SELECT p.run FROM product_stock p WHERE p.id = r.product_id)
 ORDER BY r.id LIMIT ?
 
+-- name: received_replace
+-- Writes the ends of tickets, in place of those that they have. One tuple per end, as for received_insert.
+REPLACE INTO received (id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries, at_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
 -- name: received_sold
 -- Those of some tickets that were sold. ?... = ids.
 SELECT id FROM received WHERE outcome = 'sold' AND id IN
