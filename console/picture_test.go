@@ -192,7 +192,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	testkit.Must(t, err)
 	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[8,4,2,6,null,null,null,4,0,5],` +
 		`[0,0,0,null,null,null,null,0,0,0,4,4000,9000]],"bars":[[1,"k",10000,10010,0,"2-a"],` +
-		`[0,"",41000,44000,0,"1-0",43000,[[1,"t",35000,"sold",1]]],[0,"",41000,44000,0,"1-0",43000,[]]],`+
+		`[0,"",41000,44000,0,"1-0",43000,[[1,"t",35000,"sold",1]]],[0,"",41000,44000,0,"1-0",43000,[]]],` +
 		`"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {
 		t.Errorf("frame\n%s, want\n%s", text, want)

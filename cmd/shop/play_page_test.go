@@ -247,7 +247,7 @@ func testPageCharts(t *testing.T, p *idle) {
 				true)].map((x) => x?.age ? [...x.orders.slice(4), ...x.age.slice(1)] : x));
 	})`)
 	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3],[null,null,null,null,null]],` +
-		`[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4,true,false,[0,0.1,0.24],[0,0],`+
+		`[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4,true,false,[0,0.1,0.24],[0,0],` +
 		`[[0,0,2],[0,3,2],[null,6],[null,4]]]`
 	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)

@@ -1,5 +1,5 @@
-// Package tickets writes in SQL what was won in Redis: the consumer of the modes with tickets, in every replica, and the reader
-// who waits for the end of a ticket.
+// Package tickets writes in SQL what was won in Redis: the consumer of the modes with tickets, in every replica, and
+// the reader who waits for the end of a ticket.
 package tickets
 
 import (
