@@ -297,7 +297,8 @@ func testPlayTickets(t *testing.T, b *tab) {
 		[...document.querySelectorAll('.chart')].filter((c) => !c.hidden).length,
 		document.querySelector('.figure-overlaps .figure-note').textContent === '最多 0',
 		[...document.querySelectorAll('.pairs tbody tr')].map((row) =>
-			[...row.cells].map((c) => c.textContent).join(' ')).every((life) => /ms · 副本 [123] \+.*(s · 副本 [123]) \+.*s \+.*s .*s 已售 …/.test(life))].join()`
+			[...row.cells].map((c) => c.textContent).join(' ')).every((life) =>
+				/ms · 副本 [123] \+.*(s · 副本 [123]) \+.*s \+.*s .*s 已售 …/.test(life))].join()`
 	testkit.Is(t, eval[string](b, told), "0,4,false,true", "in flight, charts, none ever in flight, lives of tickets")
 	eval[bool](b, `document.querySelector('.pairs details').open = true`)
 	b.shot("run-redis-stream-zh-light")
