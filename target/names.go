@@ -93,22 +93,39 @@ func base36(s string) string {
 
 // link is a way in which answers name rows.
 type link struct {
-	member string
-	rows   map[string][]int // by what an answer's name is spelled as
-	answer spelling
-	own    bool // the names are the ids of the orders
-	exact  bool // they are spelled as in the row
+	member      string
+	rows        map[string][]int // by what an answer's name is spelled as
+	row, answer spelling
+	own         bool // the names are the ids of the orders
+	exact       bool // they are spelled as in the row
 }
 
 // hits is how many names of rows were answered: many answers that end with the same digit name one row.
 func (l link) hits(answered map[string]int) int {
 	found := map[string]bool{}
 	for name := range answered {
+		if l.rows == nil {
+			break
+		}
 		if spelled := l.answer(name); l.rows[spelled] != nil {
 			found[spelled] = true
 		}
 	}
 	return len(found)
+}
+
+// fits says whether the purchase that was tried may have been answered so: "" = its answer had no name.
+func (l link) fits(name string, order row) bool {
+	if name == "" || order == nil {
+		return true
+	}
+	for member, v := range order.flat() {
+		own := l.member == "" && (len(order) == 1 || slices.Contains(IDNames, member))
+		if (own || l.member == member) && l.row(v) == l.answer(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // links are the ways in which rows may be named: by their ids first, then by each member that is another in most
@@ -126,7 +143,7 @@ func links(rows []row, orders []api.Order) (all []link) {
 	}
 	for _, member := range slices.Sorted(maps.Keys(values)) {
 		for k, s := range spellings {
-			l := link{member, map[string][]int{}, s.answer, member == "" && k == 0, k == 0}
+			l := link{member, map[string][]int{}, s.row, s.answer, member == "" && k == 0, k == 0}
 			for i, v := range values[member] {
 				l.rows[s.row(v)] = append(l.rows[s.row(v)], i)
 			}
@@ -160,7 +177,8 @@ func bestOf(all []link, answered map[string]int) (best link) {
 }
 
 // Link finds by which member of the rows, and in which spelling, the answers of a load name their orders, and gives
-// both the same names: services answer with a number that is not the id of the row. Names that most rows do not have,
+// both the same names: services answer with a number that is not the id of the row. The purchase that was tried must
+// have been answered so too. Names that most rows do not have,
 // and one for many requests that no row has, name nothing. Rows of one name that add up to what its only request asked
 // for are one order. A member that has the key of a request is the key of its order.
 func (r *Remote) Link(product int64, ops []judge.Op, orders []api.Order, asked int64) Linked {
@@ -180,7 +198,10 @@ func (r *Remote) Link(product int64, ops []judge.Op, orders []api.Order, asked i
 			answered[op.OrderID]++
 		}
 	}
-	best := bestOf(links(rows, orders), answered)
+	t := r.tried[product]
+	named := r.Read(t.sold).OrderID
+	may := slices.DeleteFunc(links(rows, orders), func(l link) bool { return !l.fits(named, t.order) })
+	best := bestOf(may, answered)
 	hits := best.hits(answered)
 	certain := best.exact && hits > 0 && len(answered) < fewNames
 	if 2*hits < len(answered) && len(answered) <= len(orders) && !certain {
