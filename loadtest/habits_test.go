@@ -42,7 +42,9 @@ var rightHabits = []habit{
 			soldOutSays(f, p)
 			f.Orders = target.Source{}
 		}},
-	{"backorders", judge.Inconclusive, "10 rows differ by their backordered", "", nil},
+	{"backorders", judge.Inconclusive, "10 rows differ by their backordered", "", func(_ *target.Foreign, p *plan.Plan) {
+		p.Requests = 62
+	}},
 	{"shows orders by their payments", judge.Inconclusive, "5 rows repeat the order of another", "", nil},
 	{"sells what is left", judge.Inconclusive, "is of the last 1", "", func(_ *target.Foreign, p *plan.Plan) {
 		p.Quantity, p.Stock = 2, 51
