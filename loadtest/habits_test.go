@@ -136,7 +136,7 @@ var wrongHabits = []habit{
 	{"one id for two", judge.Broken, "", "", nil},
 	{"numbers of other rows", judge.Broken, "", "A", nil},
 	{"tells another's order", judge.Broken, "to another idempotency key", "", nil},
-	{"sells a key again", judge.Broken, "", "D", func(_ *target.Foreign, p *plan.Plan) { p.Retry = 1 }},
+	{"sells a key again", judge.Broken, "", "D", func(_ *target.Foreign, p *plan.Plan) { p.Retry, p.Requests = 1, 30 }},
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
 }

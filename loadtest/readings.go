@@ -139,14 +139,6 @@ func filled(in judge.Input) (judge.Input, api.Order) {
 	return in, last
 }
 
-// unitsOf is how many units orders are about.
-func unitsOf(orders []api.Order) (units int64) {
-	for _, o := range orders {
-		units += o.Quantity
-	}
-	return units
-}
-
 // unproven makes refusals prove nothing: units were taken meanwhile that came back later.
 func unproven(history []judge.Op) {
 	for i := range history {

@@ -203,6 +203,14 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 	return r
 }
 
+// unitsOf is how many units orders are about.
+func unitsOf(orders []api.Order) (units int64) {
+	for _, o := range orders {
+		units += o.Quantity
+	}
+	return units
+}
+
 // undecided is a report that claims none of its findings.
 func undecided(r judge.Report) judge.Report {
 	return judge.Report{Verdict: judge.Inconclusive, Initial: r.Initial, Final: r.Final, Sold: r.Sold, Orders: r.Orders,
