@@ -16,11 +16,14 @@ const (
 	twoConsumers   = "two"      // A goes on when C is done
 	lastTry        = "last-try" // the same, and A tries one of the tickets for the last time, so that C gives it up
 	refusedOrder   = "poisoned" // and the database refuses its order
+	// reconciled: A goes on when C is done, and C has compared Redis with SQL, and repaired, while A was held.
+	reconciled = "reconciled"
 )
 
 var redelivered = map[string]rig.About{
 	consumerKilled: {Kind: rig.TurnDue, Batch: true},
 	twoConsumers:   {Kind: rig.TurnDue, Batch: true},
+	reconciled:     {Kind: rig.TurnDue, Batch: true},
 	lastTry:        {Kind: rig.TurnDue, Batch: true, LastTry: true},
 	refusedOrder:   {Kind: rig.TurnDue, Batch: true, LastTry: true, Refused: true},
 }
@@ -33,7 +36,7 @@ var Redelivery = Fault{
 		"given"),
 	Cuts: bothCuts,
 	Variants: func(api.Mode) []string {
-		return []string{consumerKilled, twoConsumers, lastTry, refusedOrder}
+		return []string{consumerKilled, twoConsumers, lastTry, refusedOrder, reconciled}
 	},
 	Asks: func(variant string) rig.About { return redelivered[variant] },
 	// To be killed before the next command is the same for everybody else.
@@ -50,8 +53,16 @@ var Redelivery = Fault{
 		if _, err := p.buys(ctx); err != nil { // by C, whose consumer it wakes
 			return err
 		}
+		if p.Variant == reconciled {
+			if err := p.Tickets.Reconcile(ctx); err != nil {
+				return err
+			}
+		}
 		p.Note(p.Lane.C, rig.Struck, "what A was given is overdue")
 		if _, err := p.Tickets.TakeOver(ctx); err != nil {
+			return err
+		}
+		if err := p.Tickets.Hear(ctx); err != nil {
 			return err
 		}
 		if p.Variant != consumerKilled {
