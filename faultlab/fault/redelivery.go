@@ -12,12 +12,11 @@ import (
 
 // The variants of a redelivery: what becomes of A, which was given two tickets, while C takes them over.
 const (
-	consumerKilled = "killed"   // A is killed
-	twoConsumers   = "two"      // A goes on when C is done
-	lastTry        = "last-try" // the same, and A tries one of the tickets for the last time, so that C gives it up
-	refusedOrder   = "poisoned" // and the database refuses its order
-	// reconciled: A goes on when C is done, and C has compared Redis with SQL, and repaired, while A was held.
-	reconciled = "reconciled"
+	consumerKilled = "killed"     // A is killed
+	twoConsumers   = "two"        // A goes on when C is done
+	lastTry        = "last-try"   // the same, and A tries one of the tickets for the last time, so that C gives it up
+	refusedOrder   = "poisoned"   // and the database refuses its order
+	reconciled     = "reconciled" // as two, and C compares Redis with SQL while A is held
 )
 
 var redelivered = map[string]rig.About{
@@ -54,7 +53,7 @@ var Redelivery = Fault{
 			return err
 		}
 		if p.Variant == reconciled {
-			if err := p.Tickets.Reconcile(ctx); err != nil {
+			if err := p.Tickets.Compare(ctx); err != nil {
 				return err
 			}
 		}
