@@ -137,6 +137,7 @@ var arrows = map[string][]string{
 	"testkit/fakeshop":       {"contract/api"},
 	"testkit/habits":         {}, // shops of others, as the verdicts on them see them
 	"testkit/habits/server":  {},
+	"testkit/habits/postgres": {},
 	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
 	"testkit/resulttest": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan",
@@ -175,6 +176,7 @@ var (
 		},
 		"gorm.io/gorm":                     {"Open"},
 		"database/sql":                     {"Open", "OpenDB"},
+		"github.com/jackc/pgx/v5/stdlib":   {"OpenDB"},
 		"go.etcd.io/etcd/client/v3":        {"New", "NewFromURL", "NewFromURLs"},
 		"github.com/go-zookeeper/zk":       {"Connect", "ConnectWithDialer"},
 		"github.com/hashicorp/consul/api":  {"NewClient"},
@@ -182,7 +184,7 @@ var (
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
 	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
-		"testkit/habits/server", "examples/front", "examples/thirty"}
+		"testkit/habits/server", "testkit/habits/postgres", "examples/front", "examples/thirty"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.

@@ -91,7 +91,7 @@ func (d *database) install(ctx context.Context, owner *keeper.Keeper) error {
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
 		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
-	return owner.Run(ctx, "sql install", append(argv, asRoot()...))
+	return owner.Run(ctx, "sql install", keeper.Command{Argv: append(argv, asRoot()...)})
 }
 
 // asRoot is the option without which MySQL does not run as root.

@@ -28,6 +28,7 @@ type Stack struct {
 	Balancer Service
 	Redis    Service
 	SQL      Service
+	Postgres Service
 
 	// The extras; the URL of one that is not there is "". It is http://host:port; of ZooKeeper and Kafka host:port.
 	Redlock                        []Service // nil, or the nodes

@@ -190,9 +190,16 @@ type Command struct {
 	Argv []string
 	Env  []string // on top of the keeper's own
 	Dir  string   // "" = the private directory
+	As   *Account // nil = the keeper's own
 	// Grace is how long the child may take to end after SIGINT; 0 = it is killed at once. Servers whose data is thrown
 	// away with the directory need no grace, replicas that still answer requests do.
 	Grace time.Duration
+}
+
+// Account is a user of this machine and a group, as whom only root can run a child.
+type Account struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
 }
 
 // Start asks for a child and waits until it runs. Its log is [LogOf] the private directory and the
@@ -205,7 +212,7 @@ func (k *Keeper) Start(ctx context.Context, name string, c Command) (*Process, e
 		exited:  make(chan struct{}),
 	}
 	s := spec{Argv: c.Argv, Env: c.Env, Dir: cmp.Or(c.Dir, k.Dir), Log: string(p.Log),
-		GraceMS: int(c.Grace.Milliseconds())}
+		As: c.As, GraceMS: int(c.Grace.Milliseconds())}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stack: start %s: %w", name, context.Cause(ctx))
 	}
@@ -259,8 +266,8 @@ func (k *Keeper) Last(argv, env []string) error {
 }
 
 // Run starts a child that ends by itself and waits for that, within ctx. Its error carries the end of its log.
-func (k *Keeper) Run(ctx context.Context, name string, argv []string) error {
-	p, err := k.Start(ctx, name, Command{Argv: argv})
+func (k *Keeper) Run(ctx context.Context, name string, c Command) error {
+	p, err := k.Start(ctx, name, c)
 	if err != nil {
 		return err
 	}
