@@ -356,19 +356,21 @@ func zooKeeperTalk() (t talk) {
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	for name, talk := range talks() {
-		talk.cut(t, name)
+		whole := cutAnywhere(t, name, talk.codec, talk.text)
+		if diff := cmp.Diff(talk.want, whole.Messages); diff != "" || whole.Err != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, whole.Err, diff)
+		}
 	}
 }
 
-func (x talk) cut(t *testing.T, name string) {
+// cutAnywhere reads a transcript at once, and compares that with what it reads in pieces.
+func cutAnywhere(t *testing.T, name string, codec wire.Codec, text []byte) (whole heard) {
 	t.Helper()
-	whole := hear(t, x.codec, x.text, len(x.text))
-	if diff := cmp.Diff(x.want, whole.Messages); diff != "" || whole.Err != "" {
-		t.Errorf("%s: %s (-want +got):\n%s", name, whole.Err, diff)
-	}
+	whole = hear(t, codec, text, len(text))
 	for _, size := range []int{1, 2, 3, 5, 7, 64} {
-		if diff := cmp.Diff(whole, hear(t, x.codec, x.text, size)); diff != "" {
+		if diff := cmp.Diff(whole, hear(t, codec, text, size)); diff != "" {
 			t.Errorf("%s by %d bytes (-whole +cut):\n%s", name, size, diff)
 		}
 	}
+	return whole
 }

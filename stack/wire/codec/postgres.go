@@ -55,9 +55,9 @@ type postgresCall struct {
 	ready     bool // the answer ends with ReadyForQuery
 	login     bool
 	extended  bool
-	left      int                // answers to come to a group without ReadyForQuery
-	failed    string             // the code of the error that came
-	described *postgresStatement // whose parameters are described next
+	left      int                  // answers to come to a group without ReadyForQuery
+	failed    string               // the code of the error that came
+	described []*postgresStatement // whose parameters are described next
 }
 
 // postgresMessage cuts a message from the beginning of p: its kind and what follows its length. n 0 = it is not whole
@@ -102,7 +102,9 @@ func (s *postgresSession) Command(p []byte) (wire.Message, error) {
 		if m.Size == 0 || err != nil {
 			return wire.Message{}, err
 		}
-		k.Silent = !c.ready && c.left == 0
+		if !c.ready && c.left == 0 { // a Flush alone
+			return m, nil
+		}
 	case 'X':
 		k.Text, k.Pattern, k.Setup, k.Silent = "QUIT", "QUIT", true, true
 	case 'p': // of a login that has begun
@@ -239,7 +241,7 @@ func (g *postgresGroup) add(kind byte, body []byte) error {
 			return err
 		}
 		if m.ObjectType == 'S' {
-			g.call.described = s.statements[m.Name]
+			g.call.described = append(g.call.described, s.statements[m.Name])
 		}
 	case 'E':
 		var m pgproto3.Execute
@@ -335,8 +337,11 @@ func (s *postgresSession) step(c *postgresCall, kind byte, body []byte) (last bo
 		return c.login || !c.ready
 	case 't':
 		var m pgproto3.ParameterDescription
-		if c.described != nil && m.Decode(body) == nil {
-			c.described.types = m.ParameterOIDs
+		if len(c.described) > 0 {
+			if x := c.described[0]; x != nil && m.Decode(body) == nil {
+				x.types = m.ParameterOIDs
+			}
+			c.described = c.described[1:]
 		}
 	case 'G':
 		s.copies = true

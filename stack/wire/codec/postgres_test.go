@@ -86,7 +86,7 @@ func postgresTalk() talk {
 	}}
 }
 
-// recorded reads what a client and a server said, a line for each piece: c or s, and the bytes as Go quotes them. The
+// recording reads what a client and a server said, a line for each piece: c or s, and the bytes as Go quotes them. The
 // server's answer to a request for TLS is left out of the file, since the proxy gives it.
 func recording(t *testing.T, name string) (all []byte) {
 	t.Helper()
@@ -102,4 +102,94 @@ func recording(t *testing.T, name string) (all []byte) {
 	}
 	testkit.Must(t, lines.Err())
 	return all
+}
+
+// Each client's purchases are read as the same commands, however it sends them: as queries (psycopg), always prepared
+// anew (pg), prepared once (pg's second, asyncpg, pgx), or from the fifth time on under a name, COMMIT too (pgjdbc).
+// Every command but the last, which ends the connection, is answered, in order.
+func TestPostgresRecorded(t *testing.T) {
+	t.Parallel()
+	const (
+		read, write = "SELECT stock FROM products WHERE id = ?", "UPDATE products SET stock = ? WHERE id = ?"
+		order       = "INSERT INTO orders (id, product) VALUES (?)"
+		less        = "UPDATE products SET stock = stock - ? WHERE id = ?"
+	)
+	for name, tt := range map[string]struct {
+		calls  []string // how often each pattern comes, in the order in which they come first
+		shown  string   // one of the texts
+		failed string   // the codes of all errors
+	}{
+		// psycopg 3.3.9 on libpq 18, Python 3.11: two purchases, an order that is there, COPY, LISTEN and NOTIFY, a
+		// pipeline, a query that is prepared at its sixth time, and three statements in one query.
+		"psycopg": {[]string{"4 BEGIN", "9 " + read, "2 " + write, "3 " + order, "3 COMMIT", "1 ROLLBACK",
+			"1 COPY orders (id, product) FROM STDIN", "1 NOTIFY sold, ?", "1 SELECT ? + ?; SELECT ?",
+			"1 BEGIN; " + write + "; COMMIT"}, "INSERT INTO orders (id, product) VALUES ('o''1', 7)", "23505"},
+		// asyncpg 0.32.0: two purchases, two errors, the second when it prepares, and a binary COPY. It sends Flush.
+		"asyncpg": {[]string{"2 BEGIN", "2 " + read, "2 " + write, "3 " + order, "2 COMMIT",
+			"1 COPY orders FROM STDIN (FORMAT binary)"}, `UPDATE "products" SET stock = -1 WHERE id = 7`, "23505 42703"},
+		// pg 8.23.1, Node 20: two purchases, an order that is there, LISTEN and NOTIFY.
+		"pg": {[]string{"2 BEGIN", "2 " + read, "2 " + write, "3 " + order, "2 COMMIT", "1 SELECT pg_notify(?)"},
+			"INSERT INTO orders (id, product) VALUES ('n1', '7')", "23505"},
+		// pgjdbc 42.7.8, Java 17: seven purchases, a batch of three, an empty query to check the connection, an order that
+		// is there.
+		"pgjdbc": {[]string{"9 BEGIN", "7 " + read, "7 " + write, "8 " + order, "8 COMMIT",
+			"1 " + order + "; " + order + "; " + order, "1 ROLLBACK"}, `UPDATE "products" SET stock = -10 WHERE id = 7`, "23505"},
+		// pgx 5.13.0: two purchases, an order that is there, a batch of two, a binary COPY.
+		"pgx": {[]string{"2 begin", "2 " + read, "2 " + write, "3 " + order, "2 commit", "1 " + read + "; " + less,
+			"1 copy orders (id, product) from stdin binary"}, "SELECT stock FROM products WHERE id = 7; UPDATE products SET " +
+			"stock = stock - 1 WHERE id = 7", "23505"},
+	} {
+		h := cutAnywhere(t, name, Postgres, recording(t, name))
+		var sent, failed, calls []string
+		counted := map[string]int{}
+		for _, m := range h.Messages {
+			if text, ok := strings.CutPrefix(m, "answer"); ok {
+				text, code := strings.TrimSpace(text), ""
+				if at := strings.LastIndexByte(text, ' ') + 1; len(sent) > 0 && text != sent[0] {
+					text, code = strings.TrimSpace(text[:at]), text[at:]
+					failed = append(failed, code)
+				}
+				if len(sent) == 0 || text != sent[0] {
+					t.Fatalf("%s: answered %q of %q", name, text, sent)
+				}
+				sent = sent[1:]
+				continue
+			}
+			text, setup := strings.CutPrefix(m, "setup ")
+			text, pattern, _ := strings.Cut(text, " | ")
+			if strings.HasPrefix(m, "push ") {
+				continue
+			}
+			sent = append(sent, text)
+			if setup {
+				continue
+			}
+			if counted[pattern]++; counted[pattern] == 1 {
+				calls = append(calls, pattern)
+			}
+		}
+		for i, c := range calls {
+			calls[i] = strconv.Itoa(counted[c]) + " " + c
+		}
+		testkit.Same(t, calls, tt.calls, "calls of %s", name)
+		testkit.Is(t, strings.Join(failed, " "), tt.failed, "errors of %s", name)
+		testkit.Is(t, strings.Join(sent, " ")+h.Err, "QUIT", "%s: not answered", name)
+		if !strings.Contains(strings.Join(h.Messages, "\n"), tt.shown) {
+			t.Errorf("%s: there is no %q", name, tt.shown)
+		}
+	}
+}
+
+// A statement in the dialect of PostgreSQL has the same digest in every run.
+func TestPostgresDigest(t *testing.T) {
+	t.Parallel()
+	for statement, want := range map[string]string{
+		`SELECT "stock" FROM "product" WHERE id = $1`:     "SELECT stock FROM product WHERE id = ?",
+		`SELECT E'it\'s', 'a\', $$b;c$$, $x$ $$ $x$ -- d`: "SELECT ?",
+		`INSERT INTO o(a, b) VALUES ($1, $12), (-3, b)`:   "INSERT INTO o(a, b) VALUES (?), (?, b)",
+		`SELECT a #> '{b}' FROM t--1`:                     "SELECT a # > ? FROM t",
+		`RELEASE SAVEPOINT "s1_x7"`:                       "RELEASE SAVEPOINT ?",
+	} {
+		testkit.Is(t, PostgresDigest(statement), want, "PostgresDigest(%s)", statement)
+	}
 }
