@@ -33,7 +33,7 @@ var programs = map[string]program{
 		"mariadb")},
 	Postgres: {names: []string{"postgres"}, install: text.Of("apt-get install postgresql, or brew install postgresql"),
 		also: func() text.Text {
-			if initdb() == "" {
+			if lookUp("initdb") == "" {
 				return text.Plain("initdb (PostgreSQL)")
 			}
 			return text.Text{}

@@ -196,12 +196,6 @@ type Command struct {
 	Grace time.Duration
 }
 
-// Account is a user of this machine and a group, as whom only root can run a child.
-type Account struct {
-	UID uint32 `json:"uid"`
-	GID uint32 `json:"gid"`
-}
-
 // Start asks for a child and waits until it runs. Its log is [LogOf] the private directory and the
 // name.
 func (k *Keeper) Start(ctx context.Context, name string, c Command) (*Process, error) {

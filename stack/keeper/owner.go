@@ -34,6 +34,12 @@ type spec struct {
 	LastCommand bool `json:"last_command,omitempty"`
 }
 
+// Account is a user of this machine and a group, as whom only root can run a child.
+type Account struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+}
+
 // lastCommandLimit is how long a last command may take.
 const lastCommandLimit = 30 * time.Second
 

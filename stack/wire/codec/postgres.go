@@ -40,14 +40,11 @@ type postgresSession struct {
 	copySync   bool // the Sync after these data belongs to the COPY
 }
 
-// postgresStatement is a prepared statement.
-type postgresStatement struct {
-	text  string
-	types []uint32 // of its parameters; 0 = not known
-}
-
 // postgresPortal is a statement with the values of its parameters.
-type postgresPortal struct{ text, pattern string }
+type postgresPortal struct {
+	text, pattern string
+	result        postgresResult
+}
 
 // postgresCall is a command without its whole answer.
 type postgresCall struct {
@@ -57,23 +54,8 @@ type postgresCall struct {
 	extended  bool
 	left      int                  // answers to come to a group without ReadyForQuery
 	failed    string               // the code of the error that came
-	described []*postgresStatement // whose parameters are described next
-}
-
-// postgresMessage cuts a message from the beginning of p: its kind and what follows its length. n 0 = it is not whole
-// yet.
-func postgresMessage(p []byte) (kind byte, body []byte, n int, err error) {
-	if len(p) < 5 {
-		return 0, nil, 0, nil
-	}
-	size := int(binary.BigEndian.Uint32(p[1:]))
-	if size < 4 || size > maxMessage {
-		return 0, nil, 0, fmt.Errorf("this is not PostgreSQL's protocol: a message %q of %d bytes", p[0], size)
-	}
-	if len(p) < 1+size {
-		return 0, nil, 0, nil
-	}
-	return p[0], p[5 : 1+size], 1 + size, nil
+	described []*postgresStatement // that are described next
+	columns   *postgresStatement   // whose columns are described next
 }
 
 func (s *postgresSession) Command(p []byte) (wire.Message, error) {
@@ -93,7 +75,8 @@ func (s *postgresSession) Command(p []byte) (wire.Message, error) {
 	switch kind {
 	case 'Q':
 		text, _, _ := strings.Cut(string(body), "\x00")
-		k.Text, k.Pattern, k.Name, k.Said = SQLText(text), PostgresDigest(text), SQLComment(text), postgresSaid
+		k.Text, k.Pattern, k.Name = SQLText(text), PostgresDigest(text), SQLComment(text)
+		k.Said = postgresResult{}.said
 		k.Setup = s.setsUp(k.Text)
 	case 'F':
 		k.Text, k.Pattern = "FUNCTION CALL", "FUNCTION CALL"
@@ -210,10 +193,10 @@ func (s *postgresSession) group(c *postgresCall, p []byte) (n int, err error) {
 
 // postgresGroup is what a group of messages does.
 type postgresGroup struct {
-	session         *postgresSession
-	call            *postgresCall
-	prepared        string // the last text that is prepared
-	texts, patterns []string
+	session  *postgresSession
+	call     *postgresCall
+	prepared string // the last text that is prepared
+	executed []postgresPortal
 }
 
 // add reads one message of the group, whose whole answer is one message, but for the rows of an Execute.
@@ -226,14 +209,15 @@ func (g *postgresGroup) add(kind byte, body []byte) error {
 			return err
 		}
 		g.prepared = m.Query
-		s.statements[m.Name] = &postgresStatement{m.Query, m.ParameterOIDs}
+		s.statements[m.Name] = &postgresStatement{text: m.Query, types: m.ParameterOIDs}
 	case 'B':
 		var m pgproto3.Bind
 		if err := m.Decode(body); err != nil {
 			return err
 		}
 		if x := s.statements[m.PreparedStatement]; x != nil {
-			s.portals[m.DestinationPortal] = postgresPortal{x.filled(&m), PostgresDigest(x.text)}
+			s.portals[m.DestinationPortal] = postgresPortal{x.filled(&m), PostgresDigest(x.text),
+				postgresResult{x.rows, m.ResultFormatCodes}}
 		}
 	case 'D':
 		var m pgproto3.Describe
@@ -248,8 +232,7 @@ func (g *postgresGroup) add(kind byte, body []byte) error {
 		if err := m.Decode(body); err != nil {
 			return err
 		}
-		x := s.portals[m.Portal]
-		g.texts, g.patterns = append(g.texts, x.text), append(g.patterns, x.pattern)
+		g.executed = append(g.executed, s.portals[m.Portal])
 	case 'C':
 		var m pgproto3.Close
 		if err := m.Decode(body); err != nil {
@@ -270,19 +253,23 @@ var begins = regexp.MustCompile(`(?i)^(?:BEGIN|START TRANSACTION)\b`)
 // describe writes what the group executes. A group that executes nothing prepares, describes or closes, which does
 // nothing to the data. BEGIN at its beginning is left out of its pattern: nobody can come between it and the next.
 func (g *postgresGroup) describe(k *wire.Command) {
-	if len(g.texts) == 0 {
+	if len(g.executed) == 0 {
 		k.Text, k.Pattern, k.Setup = "SYNC", "SYNC", true
 		if g.prepared != "" {
 			k.Text, k.Pattern = "PREPARE "+SQLText(g.prepared), "PREPARE "+PostgresDigest(g.prepared)
 		}
 		return
 	}
-	k.Text, k.Name, k.Said = strings.Join(g.texts, "; "), SQLComment(g.texts[0]), postgresSaid
-	k.Setup = len(g.texts) == 1 && g.session.setsUp(k.Text)
-	if len(g.patterns) > 1 && begins.MatchString(g.patterns[0]) {
-		g.patterns = g.patterns[1:]
+	var texts, patterns []string
+	for i, x := range g.executed {
+		texts = append(texts, x.text)
+		if i > 0 || len(g.executed) == 1 || !begins.MatchString(x.pattern) {
+			patterns = append(patterns, x.pattern)
+		}
 	}
-	k.Pattern = strings.Join(g.patterns, "; ")
+	k.Text, k.Pattern = strings.Join(texts, "; "), strings.Join(patterns, "; ")
+	k.Name, k.Said = SQLComment(k.Text), g.executed[0].result.said
+	k.Setup = len(texts) == 1 && g.session.setsUp(k.Text)
 }
 
 var (
@@ -338,8 +325,8 @@ func (s *postgresSession) step(c *postgresCall, kind byte, body []byte) (last bo
 	case 't':
 		var m pgproto3.ParameterDescription
 		if len(c.described) > 0 {
-			if x := c.described[0]; x != nil && m.Decode(body) == nil {
-				x.types = m.ParameterOIDs
+			if c.columns = c.described[0]; c.columns != nil && m.Decode(body) == nil {
+				c.columns.types = m.ParameterOIDs
 			}
 			c.described = c.described[1:]
 		}
@@ -347,6 +334,13 @@ func (s *postgresSession) step(c *postgresCall, kind byte, body []byte) (last bo
 		s.copies = true
 	case '1', '2', '3', 'n', 'T', 'C', 'I', 's':
 		c.left--
+		var m pgproto3.RowDescription
+		if kind == 'T' && c.columns != nil && m.Decode(body) == nil {
+			c.columns.rows = typesOf(m.Fields)
+		}
+		if kind == 'T' || kind == 'n' {
+			c.columns = nil
+		}
 		return !c.ready && c.left == 0
 	}
 	return false

@@ -1,30 +1,22 @@
 package codec
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// The types of PostgreSQL whose binary form is shown, by their numbers in pg_type.
-var (
-	postgresWhole = map[uint32]bool{20: true, 21: true, 23: true, 26: true}
-	postgresText  = map[uint32]bool{18: true, 19: true, 25: true, 114: true, 1042: true, 1043: true}
-)
+// postgresResult is what is known of the rows of a result before they come: the types of their columns, and in which
+// form each value is; nil = as text.
+type postgresResult struct {
+	types   []uint32
+	formats []int16
+}
 
-const (
-	postgresBool = 16
-	postgresUUID = 2950
-)
-
-// postgresSaid writes the first row of a result, or how many rows a statement has changed, or the code of an error, or
-// else what the server calls the command: a COMMIT that fails is answered by ROLLBACK.
-func postgresSaid(p []byte) string {
-	var columns []pgproto3.FieldDescription
+// said writes the first row of a result, or how many rows a statement has changed, or the code of an error, or else
+// what the server calls the command: a COMMIT that fails is answered by ROLLBACK.
+func (r postgresResult) said(p []byte) string {
 	for {
 		kind, body, n, err := postgresMessage(p)
 		if n == 0 || err != nil {
@@ -43,9 +35,9 @@ func postgresSaid(p []byte) string {
 			if m.Decode(body) != nil {
 				return ""
 			}
-			columns = m.Fields
+			r.types = typesOf(m.Fields)
 		case 'D':
-			return postgresRow(columns, body)
+			return r.row(body)
 		case 'C':
 			words := strings.Fields(strings.TrimRight(string(body), "\x00"))
 			if len(words) > 1 {
@@ -58,100 +50,23 @@ func postgresSaid(p []byte) string {
 	}
 }
 
-// postgresRow writes the values of a row. A client that knows the columns from before gets none; its values are shown
-// if they are text.
-func postgresRow(columns []pgproto3.FieldDescription, body []byte) string {
+func typesOf(columns []pgproto3.FieldDescription) (types []uint32) {
+	for _, c := range columns {
+		types = append(types, c.DataTypeOID)
+	}
+	return types
+}
+
+func (r postgresResult) row(body []byte) string {
 	var m pgproto3.DataRow
 	if m.Decode(body) != nil {
 		return ""
 	}
 	values := make([]string, len(m.Values))
 	for i, v := range m.Values {
-		switch {
-		case v == nil:
-			values[i] = "NULL"
-		case i < len(columns) && columns[i].Format == pgproto3.BinaryFormat:
-			values[i] = postgresBinary(columns[i].DataTypeOID, v)
-		default:
-			values[i] = printable(v)
+		if values[i] = "NULL"; v != nil {
+			values[i], _ = postgresValue(r.types, r.formats, i, v)
 		}
 	}
 	return strings.Join(values, ", ")
-}
-
-// printable is a value as it is, or <bytes>.
-func printable(v []byte) string {
-	if !utf8.Valid(v) || strings.ContainsFunc(string(v), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
-		return "<bytes>"
-	}
-	return string(v)
-}
-
-// postgresBinary is a value in binary form of a type; 0 = not known.
-func postgresBinary(of uint32, v []byte) string {
-	switch {
-	case postgresWhole[of] && len(v) == 2:
-		return strconv.Itoa(int(int16(binary.BigEndian.Uint16(v))))
-	case postgresWhole[of] && len(v) == 4:
-		return strconv.Itoa(int(int32(binary.BigEndian.Uint32(v))))
-	case postgresWhole[of] && len(v) == 8:
-		return strconv.FormatInt(int64(binary.BigEndian.Uint64(v)), 10)
-	case of == postgresBool && len(v) == 1:
-		return strconv.FormatBool(v[0] != 0)
-	case of == postgresUUID && len(v) == 16:
-		x := hex.EncodeToString(v)
-		return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
-	case postgresText[of]:
-		return printable(v)
-	}
-	return "<bytes>"
-}
-
-// filled is the text of the statement on one line, with values for its parameters.
-func (x *postgresStatement) filled(m *pgproto3.Bind) string {
-	var out strings.Builder
-	for s := x.text; s != ""; {
-		n := 1
-		switch s[0] {
-		case '\'', '"':
-			n = quoted(s, false)
-		case '$':
-			n = max(1, postgresDollar(s))
-			if at, err := strconv.Atoi(s[1:n]); err == nil && at >= 1 && at <= len(m.Parameters) {
-				out.WriteString(x.value(m, at-1))
-				s = s[n:]
-				continue
-			}
-		}
-		out.WriteString(s[:n])
-		s = s[n:]
-	}
-	return SQLText(out.String())
-}
-
-// value is a parameter as SQL writes it.
-func (x *postgresStatement) value(m *pgproto3.Bind, at int) string {
-	v := m.Parameters[at]
-	if v == nil {
-		return "NULL"
-	}
-	var of uint32
-	if at < len(x.types) {
-		of = x.types[at]
-	}
-	format := int16(pgproto3.TextFormat)
-	switch {
-	case len(m.ParameterFormatCodes) == 1: // of all
-		format = m.ParameterFormatCodes[0]
-	case at < len(m.ParameterFormatCodes):
-		format = m.ParameterFormatCodes[at]
-	}
-	said := printable(v)
-	if format == pgproto3.BinaryFormat {
-		said = postgresBinary(of, v)
-	}
-	if postgresWhole[of] || of == postgresBool || said == "<bytes>" {
-		return said
-	}
-	return "'" + strings.ReplaceAll(said, "'", "''") + "'"
 }
