@@ -79,6 +79,23 @@ func TestForeignCheck(t *testing.T) {
 	}
 }
 
+// The address of a database is a DSN or a URL; a mistake in one names the option, and tells no password.
+func TestForeignDatabase(t *testing.T) {
+	t.Parallel()
+	f := foreignService()
+	for address, want := range map[string]string{
+		"postgres://u:secret@127.0.0.1:1/db?sslmode=none": "--sql: want postgres://user",
+		"postgresql://u:secret@127.0.0.1:1/db":            "--redis: want", // which comes next
+		"mysql://u:secret@127.0.0.1:1/db":                 "--redis: want",
+		"u:secret@127.0.0.1:1":                            "invalid DSN",
+	} {
+		_, err := f.At("http://127.0.0.1:1", "", address)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("At(%s) = %v, want %q", address, err, want)
+		}
+	}
+}
+
 // The headers of the description reach the service, Host included. A body that is valid JSON has that type, any other
 // is a form; a header may say otherwise.
 func TestForeignHeaders(t *testing.T) {
