@@ -85,8 +85,8 @@ var modules = map[string][]string{
 	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
 	"testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
-		"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
-		"go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
+		"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake",
+		"go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
 	},
 
 	inTests: {

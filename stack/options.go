@@ -51,9 +51,9 @@ type Options struct {
 	EtcdArgs []string
 	// Schemas are databases to make beside "lastitem", where a real MySQL, MariaDB or PostgreSQL is started.
 	Schemas []string
-	// Only says which backends are started: Redis, MySQL, Postgres, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always
-	// are with replicas. nil is these two, and with replicas also every extra that is installed: the log says which are
-	// not.
+	// Only says which backends are started: Redis, MySQL, Postgres, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two
+	// always are with replicas. nil is these two, and with replicas also every extra that is installed: the log says which
+	// are not.
 	Only []string
 	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's
 	// own stays. nil = all.

@@ -21,7 +21,9 @@ func TestPostgres(t *testing.T) {
 	}
 	s := startStack(t, Options{Only: []string{Postgres}, Schemas: []string{"lane_0"}})
 	const tlsRequest = "\x00\x00\x00\x08\x04\xd2\x16\x2f"
-	testkit.Check(t, answers(t.Context(), s.Postgres.Addr, tlsRequest, func(line []byte) bool { return string(line) == "N" }))
+	testkit.Check(t, answers(t.Context(), s.Postgres.Addr, tlsRequest, func(line []byte) bool {
+		return string(line) == "N"
+	}))
 	if host, port, err := net.SplitHostPort(s.Postgres.Addr); err != nil || host != "127.0.0.1" {
 		t.Errorf("it listens on %s:%s, %v", host, port, err)
 	}

@@ -70,9 +70,9 @@ func (f *Foreign) checkLaunch() error {
 			"to listen").Errorf()
 	}
 	if !f.UsesRedis() && !f.UsesSQL() {
-		return text.Of("--serve: use {{redis}}, {{mysql}} or {{postgres}} (or parts such as {{redis_host}}, {{mysql_port}}), " +
-			"also in --env, to give your service the addresses of the proxies: the lab can stop only what passes its " +
-			"proxies").Errorf()
+		return text.Of("--serve: use {{redis}}, {{mysql}} or {{postgres}} (or parts such as {{redis_host}}, " +
+			"{{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what " +
+			"passes its proxies").Errorf()
 	}
 	if f.UsesMySQL() && f.UsesPostgres() {
 		return text.Of("--serve: {{mysql}} and {{postgres}} exclude each other: the lab reads one database").Errorf()

@@ -61,8 +61,8 @@ func TestForeignCheck(t *testing.T) {
 		"a URL with a host":      {func(f *Foreign) { f.Orders = Source{URL: "http://x/orders"} }, "want a path"},
 		"SQL without MySQL":      {func(f *Foreign) { f.Serve = "app {{port}} {{redis}}" }, "no {{mysql}}"},
 		"Redis without Redis":    {func(f *Foreign) { f.Serve = "app {{port}} {{mysql}}" }, "no {{redis}}"},
-		"PostgreSQL":       {func(f *Foreign) { f.Serve = "app {{port}} {{redis}} {{postgres}}" }, ""},
-		"two databases":    {func(f *Foreign) { f.Serve += " {{postgres_host}}" }, "exclude each other"},
+		"PostgreSQL":             {func(f *Foreign) { f.Serve = "app {{port}} {{redis}} {{postgres}}" }, ""},
+		"two databases":          {func(f *Foreign) { f.Serve += " {{postgres_host}}" }, "exclude each other"},
 		"a bad expression":       {func(f *Foreign) { f.OK.Body = "(" }, "--ok-body"},
 	}
 	for name, tt := range tests {

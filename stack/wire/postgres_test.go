@@ -45,11 +45,11 @@ func TestPostgresSaid(t *testing.T) {
 	mustExec(t, near, "CREATE TABLE kept (id INT PRIMARY KEY, name TEXT, big BIGINT, paid BOOL, no UUID)",
 		"INSERT INTO kept VALUES (7, 'it''s', -8, true, '01234567-89ab-cdef-0123-456789abcdef')")
 	for query, said := range map[string]string{
-		"SELECT * FROM kept WHERE id = $1":      "7, it's, -8, true, 01234567-89ab-cdef-0123-456789abcdef",
-		"SELECT NULL FROM kept WHERE id = $1":   "NULL",
-		"SELECT id FROM kept WHERE id > $1":     "0 rows",
-		"UPDATE kept SET big = 1 WHERE id = $1": "1 row",
-		"INSERT INTO kept VALUES ($1)":          "ERROR 23505",
+		"SELECT * FROM kept WHERE id = $1":          "7, it's, -8, true, 01234567-89ab-cdef-0123-456789abcdef",
+		"SELECT NULL FROM kept WHERE id = $1":       "NULL",
+		"SELECT id FROM kept WHERE id > $1":         "0 rows",
+		"UPDATE kept SET paid = true WHERE id = $1": "1 row",
+		"INSERT INTO kept VALUES ($1)":              "ERROR 23505",
 	} {
 		h := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool {
 			return c.Text == strings.Replace(query, "$1", "7", 1)

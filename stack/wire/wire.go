@@ -41,7 +41,8 @@ type Call struct {
 	// statement; else "".
 	Name string
 	// Failed says how the server refused the command: the first word of Redis's error, the number of MySQL's or
-	// ZooKeeper's, the SQLSTATE of PostgreSQL's, the status of HTTP from 400 on or of gRPC; "" = it did not refuse it, or has not answered.
+	// ZooKeeper's, the SQLSTATE of PostgreSQL's, the status of HTTP from 400 on or of gRPC; "" = it did not refuse it, or
+	// has not answered.
 	Failed string
 }
 

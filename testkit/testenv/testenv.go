@@ -206,8 +206,8 @@ func mysqlExec(cfg *mysql.Config, statement string) error {
 	return err
 }
 
-// Postgres gives the URL of an empty database on a PostgreSQL of this test binary's own; it is dropped at the end of the
-// test.
+// Postgres gives the URL of an empty database on a PostgreSQL of this test binary's own; it is dropped at the end of
+// the test.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	testkit.NotQuick(t, stack.Postgres)

@@ -26,8 +26,8 @@ const (
 	postgresMajor  = 3
 )
 
-// idle is the status of a connection without an open transaction, in ReadyForQuery.
-const idle = 'I'
+// postgresIdle is the status of a connection without an open transaction, in ReadyForQuery.
+const postgresIdle = 'I'
 
 // postgresSession is a connection.
 type postgresSession struct {
@@ -125,15 +125,15 @@ func (s *postgresSession) start(p []byte) (wire.Message, error) {
 		return wire.Message{}, nil
 	}
 	size, code := int(binary.BigEndian.Uint32(p)), binary.BigEndian.Uint32(p[4:])
-	if known := code == postgresTLS || code == postgresGSS || code == postgresCancel || code>>16 == postgresMajor; !known ||
-		size < 8 || size > longestStart {
+	encryption := code == postgresTLS || code == postgresGSS
+	if !encryption && code != postgresCancel && code>>16 != postgresMajor || size < 8 || size > longestStart {
 		return wire.Message{}, errors.New("this is not version 3 of PostgreSQL's protocol")
 	}
 	if len(p) < size {
 		return wire.Message{}, nil
 	}
 	m := wire.Message{Size: size}
-	if code == postgresTLS || code == postgresGSS {
+	if encryption {
 		m.Reply = []byte{'N'}
 		return m, nil
 	}
@@ -276,13 +276,14 @@ var (
 	setsSession = regexp.MustCompile(`(?i)^(?:;?$|(?:SET|RESET|SHOW|DISCARD|DEALLOCATE|LISTEN|UNLISTEN)\b|SELECT 1;?$|` +
 		`SELECT (?:pg_catalog\.)?(?:set_config|current_setting|version|current_schemas?|current_database|` +
 		`pg_is_in_recovery|pg_backend_pid|pg_advisory_unlock_all)\()`)
-	readsCatalog = regexp.MustCompile(`(?i)^(?:SELECT|WITH)\b.*\bFROM (?:information_schema\.|(?:pg_catalog\.)?pg_\w+(?:[^\w(]|$))`)
+	readsCatalog = regexp.MustCompile(`(?i)^(?:SELECT|WITH)\b.*\bFROM ` +
+		`(?:information_schema\.|(?:pg_catalog\.)?pg_\w+(?:[^\w(]|$))`)
 )
 
 // setsUp says whether a statement concerns the connection, and not the data: outside of a transaction it sets or checks
 // the connection; anywhere it reads the catalog, as clients do that want to know types.
 func (s *postgresSession) setsUp(text string) bool {
-	return s.status == idle && setsSession.MatchString(text) || readsCatalog.MatchString(text)
+	return s.status == postgresIdle && setsSession.MatchString(text) || readsCatalog.MatchString(text)
 }
 
 func (s *postgresSession) Answer(p []byte) (wire.Message, error) {

@@ -74,7 +74,8 @@ func postgresTalk() talk {
 		"SELECT a FROM t WHERE b = 'it''s' | SELECT a FROM t WHERE b = ?", "push NOTIFY sold seven",
 		"answer SELECT a FROM t WHERE b = 'it''s'",
 		"setup PREPARE nonsense", "setup PREPARE more", "more | more", "answer PREPARE nonsense 42601", "answer more",
-		"INSERT INTO o VALUES ('1', 'a'); INSERT INTO o VALUES ('2', 'b') | INSERT INTO o VALUES (?); INSERT INTO o VALUES (?)",
+		"INSERT INTO o VALUES ('1', 'a'); INSERT INTO o VALUES ('2', 'b') | INSERT INTO o VALUES (?); " +
+			"INSERT INTO o VALUES (?)",
 		"BEGIN; UPDATE s SET n = 1 | UPDATE s SET n = ?",
 		"answer INSERT INTO o VALUES ('1', 'a'); INSERT INTO o VALUES ('2', 'b')", "answer BEGIN; UPDATE s SET n = 1",
 		"SET LOCAL x = 1 | SET LOCAL x = ?", "setup SELECT oid FROM pg_type", "answer SET LOCAL x = 1",
@@ -133,7 +134,8 @@ func TestPostgresRecorded(t *testing.T) {
 		// pgjdbc 42.7.8, Java 17: seven purchases, a batch of three, an empty query to check the connection, an order that
 		// is there.
 		"pgjdbc": {[]string{"9 BEGIN", "7 " + read, "7 " + write, "8 " + order, "8 COMMIT",
-			"1 " + order + "; " + order + "; " + order, "1 ROLLBACK"}, `UPDATE "products" SET stock = -10 WHERE id = 7`, "23505"},
+			"1 " + order + "; " + order + "; " + order, "1 ROLLBACK"},
+			`UPDATE "products" SET stock = -10 WHERE id = 7`, "23505"},
 		// pgx 5.13.0: two purchases, an order that is there, a batch of two, a binary COPY.
 		"pgx": {[]string{"2 begin", "2 " + read, "2 " + write, "3 " + order, "2 commit", "1 " + read + "; " + less,
 			"1 copy orders (id, product) from stdin binary"}, "SELECT stock FROM products WHERE id = 7; UPDATE products SET " +

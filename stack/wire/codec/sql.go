@@ -270,8 +270,8 @@ func (d *digest) afterKeyword() bool {
 	return false
 }
 
-// postgresDollar is the length of the parameter ($1) or the text in dollar quotes ($$a$$, $x$a$x$) at the beginning of s;
-// 0 = there is neither.
+// postgresDollar is the length of the parameter ($1) or the text in dollar quotes ($$a$$, $x$a$x$) at the beginning of
+// s; 0 = there is neither.
 func postgresDollar(s string) int {
 	n := 1
 	for n < len(s) && isDigit(s[n]) {

@@ -37,7 +37,8 @@ func (s service) mended(ctx context.Context, product, key string) (order string,
 		return "", err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	made, err := tx.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES ($1, $2) ON CONFLICT DO NOTHING", key, product)
+	made, err := tx.ExecContext(ctx, "INSERT INTO orders (id, product) VALUES ($1, $2) ON CONFLICT DO NOTHING", key,
+		product)
 	if err != nil {
 		return "", err
 	}
