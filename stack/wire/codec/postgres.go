@@ -116,7 +116,7 @@ func (s *postgresSession) copying(kind byte) bool {
 		s.copySync = false
 		return true
 	}
-	return s.copies && (kind == 'S' || kind == 'H')
+	return s.copies && kind == 'S'
 }
 
 // start reads what a client sends first, which has no kind.

@@ -62,7 +62,7 @@ func postgresTalk() talk {
 		server(pg('C', "SET\x00"), inside, pgError("25P02"), pg('Z', "E")),
 		// The server ignores a Sync during COPY.
 		client(pgParse("", "COPY o FROM STDIN"), pgRun(""), sync), server(pg('1'), pg('2'), pg('G', "\x00\x00\x00")),
-		client(pg('d', "1\n"), pg('c'), sync), server(pg('C', "COPY 1\x00"), idle),
+		client(pg('d', "1\n"), sync, pg('c'), sync), server(pg('C', "COPY 1\x00"), idle),
 		client(pg('Q', "COPY o FROM STDIN\x00")), server(pg('G', "\x00\x00\x00")),
 		client(pg('d', "1\n"), pg('f', "no\x00")), server(pgError("57014"), idle),
 		client(pg('F', "\x00\x00\x00\x01"), pg('C', "SS_1\x00"), sync, sync, pg('X')),
