@@ -28,8 +28,11 @@ func serversOf(f *target.Foreign) (all []string) {
 	if f.UsesRedis() {
 		all = append(all, stack.Redis)
 	}
-	if f.UsesSQL() {
+	if f.UsesMySQL() {
 		all = append(all, stack.MySQL)
+	}
+	if f.UsesPostgres() {
+		all = append(all, stack.Postgres)
 	}
 	return all
 }
@@ -160,14 +163,8 @@ func foreignMode(f *target.Foreign) api.Mode {
 			claims[x.Name] = Unclaimed
 		}
 	}
-	needs := serversOf(f)
-	for i, n := range needs {
-		if n == stack.MySQL {
-			needs[i] = "mysql"
-		}
-	}
 	return api.Mode{
-		Name: target.ServiceName, Available: true, Needs: needs, Stores: []api.Store{""},
+		Name: target.ServiceName, Available: true, Needs: serversOf(f), Stores: []api.Store{""},
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{"": claims},
 	}
 }

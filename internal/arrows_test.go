@@ -63,7 +63,8 @@ var arrows = map[string][]string{
 		"contract/api", "internal/backend", "internal/replica", "internal/step", "internal/stock", "say/report", "say/text",
 		"stack", "stack/wire", "stack/wire/codec", "target",
 	},
-	"stack":            {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/wire"},
+	"stack":            {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/postgres", "stack/wire"},
+	"stack/postgres":   {"stack/keeper"},
 	"stack/keeper":     {"say/text"},
 	"stack/wire":       {},
 	"stack/wire/codec": {"stack/wire"},           // the proxies do not know the protocols
@@ -122,22 +123,23 @@ var arrows = map[string][]string{
 
 	// Examples, and tests only; see testOnly. newmode is a command for people who add a mode, chaos runs the engine in
 	// several processes, and writeups has listings from other people's write-ups.
-	"deploy":                 {"internal/handler"},
-	"examples/front":         {},
-	"examples/gorm":          {},
-	"examples/payment":       {"internal/replica"},
-	"examples/plain":         {"internal/lock", "internal/lock/textbook"},
-	"examples/thirty":        {},
-	"internal":               {"docs"},
-	"internal/stock/newmode": {"internal/stock"},
-	"internal/writeups":      {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
-	"testkit":                {},
-	"testkit/chaos":          {"internal/lock", "internal/lock/handoff"},
-	"testkit/doctest":        {},
-	"testkit/fakeshop":       {"contract/api"},
-	"testkit/habits":         {}, // shops of others, as the verdicts on them see them
-	"testkit/habits/server":  {},
-	"testkit/locktest":       {"internal/lock", "internal/step", "testkit/testenv"},
+	"deploy":                  {"internal/handler"},
+	"examples/front":          {},
+	"examples/gorm":           {},
+	"examples/payment":        {"internal/replica"},
+	"examples/plain":          {"internal/lock", "internal/lock/textbook"},
+	"examples/thirty":         {},
+	"internal":                {"docs"},
+	"internal/stock/newmode":  {"internal/stock"},
+	"internal/writeups":       {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
+	"testkit":                 {},
+	"testkit/chaos":           {"internal/lock", "internal/lock/handoff"},
+	"testkit/doctest":         {},
+	"testkit/fakeshop":        {"contract/api"},
+	"testkit/habits":          {}, // shops of others, as the verdicts on them see them
+	"testkit/habits/server":   {},
+	"testkit/habits/postgres": {},
+	"testkit/locktest":        {"internal/lock", "internal/step", "testkit/testenv"},
 	"testkit/resulttest": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/compare", "loadtest/plan",
 	},
@@ -175,6 +177,7 @@ var (
 		},
 		"gorm.io/gorm":                     {"Open"},
 		"database/sql":                     {"Open", "OpenDB"},
+		"github.com/jackc/pgx/v5/stdlib":   {"OpenDB"},
 		"go.etcd.io/etcd/client/v3":        {"New", "NewFromURL", "NewFromURLs"},
 		"github.com/go-zookeeper/zk":       {"Connect", "ConnectWithDialer"},
 		"github.com/hashicorp/consul/api":  {"NewClient"},
@@ -182,7 +185,7 @@ var (
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
 	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
-		"testkit/habits/server", "examples/front", "examples/thirty"}
+		"testkit/habits/server", "testkit/habits/postgres", "examples/front", "examples/thirty"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.

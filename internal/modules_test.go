@@ -55,7 +55,7 @@ var modules = map[string][]string{
 	"internal/store/sqldb":   {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"faultlab/trace":         {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
 	"stack/wire":             {"golang.org/x/sys"},
-	"stack/wire/codec":       {"go.etcd.io/etcd/api/v3", "golang.org/x/net"},
+	"stack/wire/codec":       {"github.com/jackc/pgx/v5", "go.etcd.io/etcd/api/v3", "golang.org/x/net"},
 
 	// A package that imports the contract of locks, internal/lock, does not get a client with it.
 	"internal/lock/coord": {
@@ -71,7 +71,7 @@ var modules = map[string][]string{
 	"loadtest":          {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
 	"loadtest/client":   {"github.com/go-resty/resty/v2"},
 	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql", "github.com/google/uuid",
-		"github.com/redis/go-redis/v9"},
+		"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"},
 
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
@@ -79,13 +79,14 @@ var modules = map[string][]string{
 	"testkit": {"github.com/google/go-cmp"},
 	"testkit/habits/server": {"github.com/go-sql-driver/mysql", "github.com/google/uuid",
 		"github.com/redis/go-redis/v9"},
+	"testkit/habits/postgres": {"github.com/jackc/pgx/v5"},
 	"testkit/storetest":       {"github.com/google/go-cmp"},
 	"testkit/reservationtest": {"github.com/google/uuid"},
 	"testkit/stocktest":       {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
 	"testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
-		"go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
+		"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake",
+		"go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
 	},
 
 	inTests: {
@@ -93,8 +94,8 @@ var modules = map[string][]string{
 		"github.com/alicebob/miniredis/v2", "github.com/getkin/kin-openapi",
 		"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk",
 		"github.com/goccy/go-yaml", "github.com/google/go-cmp", "github.com/google/uuid", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm",
-		"github.com/twmb/franz-go/pkg/kmsg",
+		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go",
+		"github.com/twmb/franz-go/pkg/kadm", "github.com/twmb/franz-go/pkg/kmsg",
 		"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "golang.org/x/net",
 		"golang.org/x/sys",
 		"go.opentelemetry.io/proto/slim/otlp", "google.golang.org/protobuf",

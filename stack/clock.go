@@ -59,7 +59,7 @@ func buildClock(ctx context.Context, owner *keeper.Keeper) (string, error) {
 	}
 	// -z defs: a function that the C library lacks must be an error here, not in the server.
 	argv := []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source}
-	return library, owner.Run(ctx, "clock build", argv)
+	return library, owner.Run(ctx, "clock build", keeper.Command{Argv: argv})
 }
 
 // Env returns the environment variables for a process that is to use this clock.

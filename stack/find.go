@@ -31,6 +31,13 @@ var programs = map[string]program{
 	Redis: redisProgram, Redlock: redisProgram,
 	MySQL: {names: []string{"mariadbd", "mysqld"}, install: text.Of("apt-get install mariadb-server, or brew install " +
 		"mariadb")},
+	Postgres: {names: []string{"postgres"}, install: text.Of("apt-get install postgresql, or brew install postgresql"),
+		also: func() text.Text {
+			if lookUp("initdb") == "" {
+				return text.Plain("initdb (PostgreSQL)")
+			}
+			return text.Text{}
+		}},
 	Nginx: {names: []string{"nginx"}, install: text.Of("apt-get install nginx-light, or brew install nginx")},
 	Etcd:  {names: []string{"etcd"}, install: text.Of("apt-get install etcd-server, or brew install etcd")},
 	ZooKeeper: {names: []string{"java"}, install: text.Plain("apt-get install zookeeper"), also: func() text.Text {
@@ -102,9 +109,18 @@ func Find(backend string) (string, error) {
 	return "", text.Of("%s %w; to install it: %s").Errorf(what, errNotInstalled, p.install)
 }
 
-// lookUp finds an executable on PATH, then in extraDirs; "" when there is none.
+// versionDirs are where Debian and Homebrew put the versions of PostgreSQL; they link only the client's programs.
+var versionDirs = []string{"/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql@*/bin"}
+
+// lookUp finds an executable on PATH, then in extraDirs, then in versionDirs; "" when there is none.
 func lookUp(name string) string {
-	for _, dir := range slices.Concat([]string{""}, extraDirs) {
+	dirs := slices.Concat([]string{""}, extraDirs)
+	for _, pattern := range versionDirs {
+		found, _ := filepath.Glob(pattern)
+		slices.Reverse(found) // newer ones first
+		dirs = append(dirs, found...)
+	}
+	for _, dir := range dirs {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			if abs, err := filepath.Abs(path); err == nil {
 				return abs

@@ -31,6 +31,7 @@ type server struct {
 	env     func(addr string) []string      // nil = none
 	ready   func(ctx context.Context, addr string) error
 	grace   time.Duration // see keeper.Command
+	as      *keeper.Account
 	within  time.Duration // in which it must be ready; 0 = readyWithin
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again:
 	// it keeps no data, or keeps them in files, which outlive a process also where they are not synced.
@@ -143,7 +144,8 @@ func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*keeper
 	if sv.env != nil {
 		env = sv.env(addr)
 	}
-	p, err := l.keeper.Start(ctx, sv.name, keeper.Command{Argv: argv, Env: env, Dir: sv.dir, Grace: sv.grace})
+	p, err := l.keeper.Start(ctx, sv.name, keeper.Command{Argv: argv, Env: env, Dir: sv.dir, As: sv.as,
+		Grace: sv.grace})
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,11 @@ type Options struct {
 	SQLData string
 	// EtcdArgs are for the end of the command line, "--quota-backend-bytes=4194304", where a real etcd is started.
 	EtcdArgs []string
-	// Schemas are databases to make beside "lastitem", where a real MySQL or MariaDB is started.
+	// Schemas are databases to make beside "lastitem", where a real MySQL, MariaDB or PostgreSQL is started.
 	Schemas []string
-	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always
-	// are with replicas. nil is these two, and with replicas also every extra that is installed: the log says which are
-	// not.
+	// Only says which backends are started: Redis, MySQL, Postgres, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two
+	// always are with replicas. nil is these two, and with replicas also every extra that is installed: the log says which
+	// are not.
 	Only []string
 	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's
 	// own stays. nil = all.
@@ -141,7 +141,7 @@ func secret() string {
 // completeOnly fills in what is to be started.
 func (o *Options) completeOnly() error {
 	for _, name := range o.Only {
-		if name != Redis && name != MySQL && !slices.Contains(extras, name) {
+		if !slices.Contains([]string{Redis, MySQL, Postgres}, name) && !slices.Contains(extras, name) {
 			return fmt.Errorf("stack: unknown backend %q", name)
 		}
 	}

@@ -11,7 +11,9 @@ const (
 const (
 	Redis = "redis"
 	MySQL = "mysql" // or what speaks its protocol; embedded, it is SQLite
-	Nginx = "nginx"
+	// Postgres is for services that are not the shop; there is no embedded one.
+	Postgres = "postgres"
+	Nginx    = "nginx"
 
 	// The extras, each for a few modes only.
 	Redlock   = "redlock" // five Redis masters that know nothing of each other

@@ -14,6 +14,7 @@ import (
 	"lastitem/say/redact"
 	"lastitem/say/text"
 	"lastitem/stack/keeper"
+	"lastitem/stack/postgres"
 )
 
 // pidFile is written by the server, into the private directory.
@@ -49,6 +50,35 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	}
 	s.lack(MySQL, s.opts.tell(lacks))
 	return nil
+}
+
+// startPostgres fills in s.Postgres. There is no embedded PostgreSQL.
+func (s *Stack) startPostgres(ctx context.Context) error {
+	path, err := Find(Postgres)
+	if err != nil {
+		return fmt.Errorf("stack: %w", s.opts.advised(Postgres, err))
+	}
+	const first = "lastitem"
+	d, err := postgres.New(path, lookUp("initdb"), filepath.Join(s.Dir, "postgres"), secret(),
+		append([]string{first}, s.opts.Schemas...))
+	if err != nil {
+		return err
+	}
+	number, _ := version(path, "--version")
+	s.Postgres, err = s.procs.launch(ctx, server{
+		name:    "sql", // as every database is called
+		kind:    "PostgreSQL " + number + " (private)",
+		url:     func(addr string) string { return d.URL(addr, first) },
+		as:      d.As,
+		prepare: func(ctx context.Context) error { return d.Install(ctx, s.procs.keeper) },
+		setup:   func(at site) ([]string, error) { return d.Argv(at.port()), nil },
+		ready:   func(context.Context, string) error { return d.Ready() },
+		grace:   grace, // a server that is killed leaves a segment of shared memory behind
+	})
+	if err == nil {
+		s.opts.Log("%s: %s at %s (%s)", s.Postgres.Name, s.Postgres.Kind, s.Postgres.Addr, path)
+	}
+	return err
 }
 
 // database is a real MySQL or MariaDB and its data directory.
@@ -91,7 +121,7 @@ func (d *database) install(ctx context.Context, owner *keeper.Keeper) error {
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
 		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
-	return owner.Run(ctx, "sql install", append(argv, asRoot()...))
+	return owner.Run(ctx, "sql install", keeper.Command{Argv: append(argv, asRoot()...)})
 }
 
 // asRoot is the option without which MySQL does not run as root.

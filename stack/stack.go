@@ -1,6 +1,7 @@
 // Package stack runs a private lastitem on this machine: a Redis, an SQL server, what a few modes need besides
 // (five Redis masters for Redlock, etcd, ZooKeeper, Consul, a Kafka broker), replicas of the shop and a balancer, as
-// child processes on loopback, and leaves nothing behind: no process, no port, no file.
+// child processes on loopback, and leaves nothing behind: no process, no port, no file. For a service that is not the
+// shop it also runs a PostgreSQL.
 //
 // Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one
 // where there is one, and says which. Start with [Start], which returns a [Stack] of [Service] values.
@@ -28,6 +29,7 @@ type Stack struct {
 	Balancer Service
 	Redis    Service
 	SQL      Service
+	Postgres Service
 
 	// The extras; the URL of one that is not there is "". It is http://host:port; of ZooKeeper and Kafka host:port.
 	Redlock                        []Service // nil, or the nodes

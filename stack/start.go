@@ -48,6 +48,8 @@ func (s *Stack) start(ctx context.Context) error {
 				return s.startRedis(ctx)
 			case MySQL:
 				return s.startSQL(ctx)
+			case Postgres:
+				return s.startPostgres(ctx)
 			}
 			return s.startExtra(ctx, name)
 		}

@@ -101,7 +101,8 @@ var (
 	serverWords = []string{
 		"redis", "redis_host", "redis_port", "redis_addr", "redis_password",
 		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password",
-		"mysql_database", "ttl_ms", "ttl_s",
+		"mysql_database", "postgres", "postgres_jdbc", "postgres_host", "postgres_port", "postgres_addr", "postgres_user",
+		"postgres_password", "postgres_database", "ttl_ms", "ttl_s",
 	}
 	launchWords = slices.Concat([]string{"port", "addr", "replica"}, morePorts, serverWords)
 	askWords    = []string{"product", "quantity", "key"}
@@ -119,8 +120,11 @@ func (f *Foreign) ProductName(product int64) string {
 // UsesRedis says whether the command line or the environment names Redis.
 func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
 
-// UsesSQL says whether the command line or the environment names the database.
-func (f *Foreign) UsesSQL() bool { return f.uses("mysql") }
+// UsesMySQL and UsesPostgres say whether the command line or the environment names that database, and UsesSQL whether
+// it names either. One description has one database.
+func (f *Foreign) UsesMySQL() bool    { return f.uses("mysql") }
+func (f *Foreign) UsesPostgres() bool { return f.uses("postgres") }
+func (f *Foreign) UsesSQL() bool      { return f.UsesMySQL() || f.UsesPostgres() }
 
 func (f *Foreign) uses(server string) bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, server) })

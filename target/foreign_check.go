@@ -70,8 +70,12 @@ func (f *Foreign) checkLaunch() error {
 			"to listen").Errorf()
 	}
 	if !f.UsesRedis() && !f.UsesSQL() {
-		return text.Of("--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in " +
-			"--env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies").Errorf()
+		return text.Of("--serve: use {{redis}}, {{mysql}} or {{postgres}} (or parts such as {{redis_host}}, " +
+			"{{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what " +
+			"passes its proxies").Errorf()
+	}
+	if f.UsesMySQL() && f.UsesPostgres() {
+		return text.Of("--serve: {{mysql}} and {{postgres}} exclude each other: the lab reads one database").Errorf()
 	}
 	return nil
 }
@@ -147,7 +151,7 @@ func (f *Foreign) checkSources() error {
 		return text.Of("--serve has no {{redis}}: the lab has no Redis to read or to reset").Errorf()
 	}
 	if f.usesDatabase() && !f.UsesSQL() {
-		return text.Of("--serve has no {{mysql}}: the lab has no database to read or to reset").Errorf()
+		return text.Of("--serve has no {{mysql}} or {{postgres}}: the lab has no database to read or to reset").Errorf()
 	}
 	return nil
 }

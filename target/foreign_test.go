@@ -61,6 +61,8 @@ func TestForeignCheck(t *testing.T) {
 		"a URL with a host":      {func(f *Foreign) { f.Orders = Source{URL: "http://x/orders"} }, "want a path"},
 		"SQL without MySQL":      {func(f *Foreign) { f.Serve = "app {{port}} {{redis}}" }, "no {{mysql}}"},
 		"Redis without Redis":    {func(f *Foreign) { f.Serve = "app {{port}} {{mysql}}" }, "no {{redis}}"},
+		"PostgreSQL":             {func(f *Foreign) { f.Serve = "app {{port}} {{redis}} {{postgres}}" }, ""},
+		"two databases":          {func(f *Foreign) { f.Serve += " {{postgres_host}}" }, "exclude each other"},
 		"a bad expression":       {func(f *Foreign) { f.OK.Body = "(" }, "--ok-body"},
 	}
 	for name, tt := range tests {
@@ -74,6 +76,23 @@ func TestForeignCheck(t *testing.T) {
 				t.Errorf("Check() = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The address of a database is a DSN or a URL; a mistake in one names the option, and tells no password.
+func TestForeignDatabase(t *testing.T) {
+	t.Parallel()
+	f := foreignService()
+	for address, want := range map[string]string{
+		"postgres://u:secret@127.0.0.1:1/db?sslmode=none": "--sql: want postgres://user",
+		"postgresql://u:secret@127.0.0.1:1/db":            "--redis: want", // which comes next
+		"mysql://u:secret@127.0.0.1:1/db":                 "--redis: want",
+		"u:secret@127.0.0.1:1":                            "invalid DSN",
+	} {
+		_, err := f.At("http://127.0.0.1:1", "", address)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("At(%s) = %v, want %q", address, err, want)
+		}
 	}
 }
 

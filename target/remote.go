@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/say/text"
@@ -41,7 +43,25 @@ const remotePatience = time.Minute
 // plainTransport is for everything that is no part of a load or a schedule.
 var plainTransport = NewTransport(false)
 
-// At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" =
+// OpenSQL opens a database: the DSN of a MySQL, or a URL, mysql:// or postgres://.
+func OpenSQL(address string) (*sql.DB, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err == nil && u.Scheme == "mysql":
+		password, _ := u.User.Password()
+		address = fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
+	case err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"):
+		config, err := pgx.ParseConfig(address)
+		if err != nil {
+			return nil, text.Of("want postgres://user:password@host:port/db").Errorf()
+		}
+		config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // a pooler may know no prepared statements
+		return stdlib.OpenDB(*config), nil
+	}
+	return sql.Open("mysql", address)
+}
+
+// At returns the service at an address, with its stores: a Redis URL and the address of a database, see [OpenSQL]; "" =
 // none. An error names the first mistake.
 func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 	u, err := ParseAddress(base)
@@ -64,16 +84,9 @@ func (f *Foreign) At(base, redisURL, database string) (*Remote, error) {
 		o.Protocol, o.MaxRetries = 2, -1 // a command that is sent twice may be executed twice
 		r.Redis = Commands(redis.NewClient(o))
 	}
-	if u, err := url.Parse(database); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
-		return nil, text.Of("--sql: PostgreSQL is not supported: MySQL and MariaDB are. --stock-url and --orders-url read " +
-			"any service").Errorf()
-	} else if err == nil && u.Scheme == "mysql" {
-		password, _ := u.User.Password()
-		database = fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
-	}
 	if database != "" {
-		if r.SQL, err = sql.Open("mysql", database); err != nil {
-			return nil, err
+		if r.SQL, err = OpenSQL(database); err != nil {
+			return nil, fmt.Errorf("--sql: %w", err)
 		}
 	}
 	err = r.check()

@@ -49,8 +49,8 @@ behaves once its clock says that the lock is over. Therefore the default is awai
 matrix. See docs/lab.md.
 
 --serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies
-between them and private Redis and MySQL servers. Your service makes no claims, so the lab reports everything that
-breaks it. docs/lab-anybody.md begins with one of ours, in ten minutes.
+between them and private Redis, MySQL or PostgreSQL servers. Your service makes no claims, so the lab reports
+everything that breaks it. docs/lab-anybody.md begins with one of ours, in ten minutes.
 
 Needs redis-server and mariadbd or mysqld on PATH.
 

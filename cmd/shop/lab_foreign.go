@@ -33,7 +33,7 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
 	cli.Flags{
 		{"serve", &f.Serve, nil, text.Of("test your own service: the command that starts a replica, with {{port}} and " +
-			"{{redis}} or {{mysql}} in it (docs/lab-anybody.md)")},
+			"{{redis}}, {{mysql}} or {{postgres}} in it (docs/lab-anybody.md)")},
 		{"env", (*cli.Repeated)(&f.Env), nil, text.Of("NAME=VALUE in the environment of the replicas, with the same " +
 			"placeholders")},
 		{"ready", &f.Ready, nil, text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer " +
@@ -42,7 +42,7 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 			"--setup-cmd")},
 		{"setup-cmd", (*cli.Repeated)(&f.SetupCmd), nil,
 			text.Of("command that prepares the servers of a lane, once, before --setup-sql: " +
-				"migrations, a dump; with {{mysql...}} and {{redis...}}, which are the servers themselves here")},
+				"migrations, a dump; with {{mysql...}}, {{postgres...}} and {{redis...}}, which are the servers themselves here")},
 		{"products", (*cli.List)(&f.Products), nil,
 			text.Of("names for {{product}}, comma-separated, which the lanes take in " +
 				"turn (default 1001 and up, one for each lane)")},

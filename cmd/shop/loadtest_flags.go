@@ -162,8 +162,8 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 		{"stock-json-path", &f.stockPath, nil, text.Of("the same as the pointer after '#' in --stock-url, as in " +
 			"data.items[0].stock")},
 		{"redis", &f.redis, nil, text.Of("its Redis, for the flags that end in -redis")},
-		{"sql", &f.sql, nil, text.Of("its MySQL or MariaDB, for the flags that end in -sql: " +
-			"mysql://user:password@host:port/db")},
+		{"sql", &f.sql, nil, text.Of("its MySQL, MariaDB or PostgreSQL, for the flags that end in -sql: " +
+			"mysql://user:password@host:port/db, postgres://...")},
 		{"settle", &f.settle, nil,
 			text.Of("for how long its stock and orders must not change before they count, where they " +
 				"do not add up at once (default 10s); if it is given, they are watched for at least so long")},

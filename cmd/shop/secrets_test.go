@@ -33,7 +33,7 @@ var plants = []string{mark + "s3cret" + mark, mark + `a@b:c,d"e` + mark, mark + 
 var (
 	places = []string{
 		"redis://u:§@127.0.0.1:1/0", "redis://127.0.0.1:1/0?master_name=m&password=§", "u:§@tcp(127.0.0.1:1)/db",
-		"mysql://u:§@127.0.0.1:1/db?sslpassword=§",
+		"mysql://u:§@127.0.0.1:1/db?sslpassword=§", "postgres://u:§@127.0.0.1:1/db?sslpassword=§",
 		"http://u:§@127.0.0.1:1", "http://127.0.0.1:1/x?access_token=§", "u:§@127.0.0.1:1", "Authorization: Bearer §",
 		"API_TOKEN=§", `POST /x {"password":"§"}`,
 	}
@@ -42,7 +42,7 @@ var (
 		"redis://127.0.0.1:1/0#§", "redis://§@127.0.0.1:1",
 		"redis://:§", "redis://u:§@127.0.0.1:1,redis://u:§@127.0.0.1:2", "http://u:§@127.0.0.1:1,http://v:§@127.0.0.1:1",
 		"sqlite:/tmp/x?key=§",
-	}, places[:7]...)
+	}, places[:8]...)
 )
 
 // planted calls try with values that hold a secret: for an address each of the places, else four of them, which vary

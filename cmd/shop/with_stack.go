@@ -41,8 +41,8 @@ func newWithStack() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
 	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
-		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,galera,promtool,chromium,terminal; "+
-			"others are left out where they are not installed")
+		"backends that must be there: redis,mysql,postgres,nginx,etcd,zookeeper,consul,kafka,galera,promtool,chromium,"+
+			"terminal; others are left out where they are not installed")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 func installed(require []string, o stack.Options, say func(string, ...any)) ([]string, error) {
 	known := []string{stack.Redis, stack.MySQL, stack.Nginx, stack.Etcd, stack.ZooKeeper,
 		stack.Consul, stack.Kafka}
-	looked := []string{"galera", "promtool", "chromium", "terminal"} // tests look for these by themselves
+	looked := []string{"postgres", "galera", "promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
 			return nil, cli.Usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/target"
 )
@@ -114,6 +115,15 @@ func launchValues(l Launch, addr string) map[string]string {
 		v["mysql_user"], v["mysql_password"], v["mysql_database"] = user, password, database
 		v["mysql"] = "mysql://" + user + ":" + password + "@" + addr + "/" + database
 		v["mysql_jdbc"] = "jdbc:mysql://" + addr + "/" + database + "?sslMode=DISABLED&user=" + user + "&password=" + password
+	}
+	if to, err := url.Parse(l.URLs[gear.PostgresURL]); err == nil && to.Host != "" {
+		password, _ := to.User.Password()
+		v["postgres"], v["postgres_addr"], v["postgres_host"], v["postgres_port"] = to.String(), to.Host, to.Hostname(),
+			to.Port()
+		v["postgres_user"], v["postgres_password"], v["postgres_database"] = to.User.Username(), password,
+			strings.TrimPrefix(to.Path, "/")
+		v["postgres_jdbc"] = "jdbc:postgresql://" + to.Host + to.Path + "?sslmode=disable&user=" + to.User.Username() +
+			"&password=" + password
 	}
 	return v
 }

@@ -69,7 +69,7 @@ func seen(a *Actor, since int64) error {
 		return nil
 	}
 	return errors.New("the request was served, but no command passed the proxies: your service does not use the " +
-		"addresses that --serve gives it ({{redis...}}, {{mysql...}})")
+		"addresses that --serve gives it ({{redis...}}, {{mysql...}}, {{postgres...}})")
 }
 
 // refusals returns the proxies' reasons for not reading a connection, such as TLS or compression.

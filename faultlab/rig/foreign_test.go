@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/target"
 	"lastitem/testkit"
@@ -27,6 +28,12 @@ func TestForeignArgv(t *testing.T) {
 		"pw", "127.0.0.1:3/lane_0", "8"}
 	testkit.Same(t, got, want, "argv")
 	testkit.Is(t, f.MorePorts(), 2, "more ports")
+	f.Serve = "{{postgres}} {{postgres_user}}:{{postgres_password}}@{{postgres_addr}} " +
+		"{{postgres_host}}:{{postgres_port}}/{{postgres_database}} {{postgres_jdbc}}"
+	l.URLs = map[string]string{gear.PostgresURL: "postgresql://me:secret@127.0.0.1:3/lane_0"}
+	testkit.Same(t, Foreign(&f).Argv(l, ""), []string{l.URLs[gear.PostgresURL], "me:secret@127.0.0.1:3",
+		"127.0.0.1:3/lane_0", "jdbc:postgresql://127.0.0.1:3/lane_0?sslmode=disable&user=me&password=secret"},
+		"argv with PostgreSQL")
 }
 
 // A command of --setup-cmd gets the addresses of the servers themselves, and its output is shown if it fails. A replica

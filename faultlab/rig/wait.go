@@ -158,8 +158,9 @@ func (p *Pending) KeptOut(a *Actor) bool {
 	})
 }
 
-// rowLocked are the errors of the database for a row that somebody else has locked.
-var rowLocked = []string{"1205", "3572"}
+// rowLocked are the errors of the database for a row that somebody else has locked, or has changed meanwhile: of MySQL,
+// and of PostgreSQL.
+var rowLocked = []string{"1205", "3572", "55P03", "40001", "40P01"}
 
 // AwaitFailure waits until a command of the actor fails with that error number. [gear.ErrNothing]: the request was
 // answered without such an error.

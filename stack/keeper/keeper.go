@@ -190,6 +190,7 @@ type Command struct {
 	Argv []string
 	Env  []string // on top of the keeper's own
 	Dir  string   // "" = the private directory
+	As   *Account // nil = the keeper's own
 	// Grace is how long the child may take to end after SIGINT; 0 = it is killed at once. Servers whose data is thrown
 	// away with the directory need no grace, replicas that still answer requests do.
 	Grace time.Duration
@@ -205,7 +206,7 @@ func (k *Keeper) Start(ctx context.Context, name string, c Command) (*Process, e
 		exited:  make(chan struct{}),
 	}
 	s := spec{Argv: c.Argv, Env: c.Env, Dir: cmp.Or(c.Dir, k.Dir), Log: string(p.Log),
-		GraceMS: int(c.Grace.Milliseconds())}
+		As: c.As, GraceMS: int(c.Grace.Milliseconds())}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stack: start %s: %w", name, context.Cause(ctx))
 	}
@@ -259,8 +260,8 @@ func (k *Keeper) Last(argv, env []string) error {
 }
 
 // Run starts a child that ends by itself and waits for that, within ctx. Its error carries the end of its log.
-func (k *Keeper) Run(ctx context.Context, name string, argv []string) error {
-	p, err := k.Start(ctx, name, Command{Argv: argv})
+func (k *Keeper) Run(ctx context.Context, name string, c Command) error {
+	p, err := k.Start(ctx, name, c)
 	if err != nil {
 		return err
 	}

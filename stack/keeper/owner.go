@@ -27,10 +27,17 @@ type spec struct {
 	Env  []string `json:"env,omitempty"` // on top of the keeper's own
 	Dir  string   `json:"dir"`
 	Log  string   `json:"log"` // file that takes stdout and stderr
+	As   *Account `json:"as,omitempty"`
 	// GraceMS is Command.Grace in milliseconds.
 	GraceMS int `json:"grace_ms,omitempty"`
 	// LastCommand: run it when everything else has ended, for a limited time, and without events.
 	LastCommand bool `json:"last_command,omitempty"`
+}
+
+// Account is a user of this machine and a group, as whom only root can run a child.
+type Account struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
 }
 
 // lastCommandLimit is how long a last command may take.
@@ -164,6 +171,9 @@ func (k *owner) spawn(s spec) (*child, error) {
 	cmd.Env = slices.Concat(os.Environ(), []string{"TMPDIR=" + k.dir}, s.Env)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
 	cmd.SysProcAttr = childAttr()
+	if s.As != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: s.As.UID, Gid: s.As.GID}
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

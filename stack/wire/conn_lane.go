@@ -32,6 +32,11 @@ func (c *conn) come(l *lane, items []item) {
 		if c.mute[it.Stream] {
 			continue
 		}
+		if it.Reply != nil {
+			c.queue(&c.down, item{Message: Message{Data: it.Reply}})
+			c.drain(&c.down)
+			continue
+		}
 		if it.Command != nil {
 			it.Command.stream = it.Stream
 			it.holds = c.proxy.enter(c, it.Command)

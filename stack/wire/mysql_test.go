@@ -154,9 +154,24 @@ func TestMySQLAnswers(t *testing.T) {
 	want(t, []string{"SELECT ?"}, patterns(calls[len(calls)-1:]))
 }
 
-// A COMMIT is cut in each of the four ways; a session that is discarded is rolled back.
 func TestMySQLCommit(t *testing.T) {
 	t.Parallel()
+	database{
+		func(t *testing.T) (p *wire.Proxy, far, near *sql.DB) { return mysqlProxy(t, nil) },
+		"INSERT INTO kept VALUES (?)",
+		[]string{"START TRANSACTION", "PREPARE INSERT INTO kept VALUES (?)", "INSERT INTO kept VALUES (?)", "COMMIT"},
+	}.cutCommit(t)
+}
+
+// database is a server behind a proxy.
+type database struct {
+	proxied func(t *testing.T) (p *wire.Proxy, far, near *sql.DB)
+	insert  string
+	calls   []string // that a transaction with the insert makes
+}
+
+// cutCommit cuts a COMMIT in each of the four ways; a session that is discarded is rolled back.
+func (d database) cutCommit(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer bool
@@ -171,14 +186,14 @@ func TestMySQLCommit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p, far, near := mysqlProxy(t, nil)
+			p, far, near := d.proxied(t)
 			mustExec(t, near, "CREATE TABLE kept (id INT PRIMARY KEY)")
-			h := p.Add(wire.Rule{Match: is("COMMIT"), Answer: c.answer})
+			h := p.Add(wire.Rule{Match: is(d.calls[len(d.calls)-1]), Answer: c.answer})
 			done := make(chan error, 1)
 			go func() {
 				tx, err := far.BeginTx(t.Context(), nil)
 				if err == nil {
-					if _, err = tx.ExecContext(t.Context(), "INSERT INTO kept VALUES (?)", 1); err == nil {
+					if _, err = tx.ExecContext(t.Context(), d.insert, 1); err == nil {
 						err = tx.Commit()
 					}
 				}
@@ -202,8 +217,7 @@ func TestMySQLCommit(t *testing.T) {
 					got = append(got, call.Pattern)
 				}
 			}
-			want(t, []string{"START TRANSACTION", "PREPARE INSERT INTO kept VALUES (?)", "INSERT INTO kept VALUES (?)",
-				"COMMIT"}, got)
+			want(t, d.calls, got)
 		})
 	}
 }

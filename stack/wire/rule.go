@@ -210,7 +210,7 @@ func (k *Command) keep(part []byte) {
 
 // Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An
 // answer in several parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read:
-// only those of Redis and MySQL can.
+// only those of Redis, MySQL and PostgreSQL can.
 func (h *Hold) Said() string {
 	h.proxy.mu.Lock()
 	defer h.proxy.mu.Unlock()

@@ -41,7 +41,8 @@ type Call struct {
 	// statement; else "".
 	Name string
 	// Failed says how the server refused the command: the first word of Redis's error, the number of MySQL's or
-	// ZooKeeper's, the status of HTTP from 400 on or of gRPC; "" = it did not refuse it, or has not answered.
+	// ZooKeeper's, the SQLSTATE of PostgreSQL's, the status of HTTP from 400 on or of gRPC; "" = it did not refuse it, or
+	// has not answered.
 	Failed string
 }
 
@@ -74,6 +75,8 @@ var ErrReplica = errors.New("a replica's link is no client's")
 type Message struct {
 	Size int    // how many bytes were read for it
 	Data []byte // the bytes passed on instead; nil = the bytes read
+	// Reply is what the proxy answers a client's message instead of passing it on; nil = it passes it on.
+	Reply []byte
 	// Messages of one stream keep their order; 0 in a protocol with one stream per connection.
 	Stream uint32
 

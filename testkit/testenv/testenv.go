@@ -5,7 +5,7 @@
 // SHOP_TEST_ZOOKEEPER, SHOP_TEST_CONSUL and SHOP_TEST_KAFKA; else the program is looked for on PATH and one server per
 // test binary is started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is
 // skipped with the reason and what to install, unless SHOP_TEST_REQUIRE
-// ("redis,mysql,nginx,etcd,zookeeper,consul,kafka") names it: then it fails. Start with [Redis] and [MySQL].
+// ("redis,mysql,postgres,nginx,etcd,zookeeper,consul,kafka") names it: then it fails. Start with [Redis] and [MySQL].
 //
 // So a test states its tier by what it asks for. One that asks for nothing, or for embedded servers ([Miniredis],
 // [SQLite]), runs in 'make quick' (go test -short); one that asks for an installed program runs in 'make test'; one
@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -202,6 +204,32 @@ func mysqlExec(cfg *mysql.Config, statement string) error {
 	defer func() { _ = db.Close() }()
 	_, err = db.ExecContext(ctx, statement)
 	return err
+}
+
+// Postgres gives the URL of an empty database on a PostgreSQL of this test binary's own; it is dropped at the end of
+// the test.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	testkit.NotQuick(t, stack.Postgres)
+	own, err := url.Parse(private(t, stack.Postgres).Postgres.URL)
+	testkit.Must(t, err)
+	db, err := sql.Open("pgx", own.String())
+	testkit.Must(t, err)
+	database := "t_" + name()
+	exec := func(statement string) {
+		ctx, cancel := context.WithTimeout(context.Background(), cleaning)
+		defer cancel()
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			t.Errorf("testenv: %s: %v", statement, err)
+		}
+	}
+	exec("CREATE DATABASE " + database)
+	t.Cleanup(func() {
+		exec("DROP DATABASE " + database + " WITH (FORCE)")
+		_ = db.Close()
+	})
+	own.Path = "/" + database
+	return own.String()
 }
 
 // SQLite gives the DSN of a database file of the test's own, "sqlite:" and a path; the file does not exist yet.

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Lanes is how many schemas the database gets, one for each lane.
 	Lanes int
-	// Only selects the stores to start, stack.Redis and stack.MySQL; nil = both.
+	// Only selects the stores to start: stack.Redis, and stack.MySQL or stack.Postgres; nil = Redis and MySQL.
 	Only []string
 	// Extras are more backends to start: stack.Redlock, stack.Etcd, ...
 	Extras []string
@@ -42,6 +42,9 @@ type link struct {
 	codec  wire.Codec
 }
 
+// PostgresURL is the variable under which a launch has the URL of a PostgreSQL. The shop does not know it.
+const PostgresURL = "SHOP_POSTGRES"
+
 // Start starts the servers. The caller closes them.
 func Start(ctx context.Context, o Options) (*Servers, error) {
 	schemas := make([]string, o.Lanes)
@@ -64,6 +67,7 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	s := &Servers{Stack: running}
 	s.add("SHOP_REDIS", codec.Redis, running.Redis)
 	s.add("SHOP_SQL", codec.MySQL, running.SQL)
+	s.add(PostgresURL, codec.Postgres, running.Postgres)
 	s.add("SHOP_REDLOCK", codec.Redis, running.Redlock...)
 	s.add("SHOP_ETCD", codec.GRPC, running.Etcd)
 	s.add("SHOP_ZOOKEEPER", codec.ZooKeeper, running.ZooKeeper)
@@ -82,7 +86,8 @@ func (s *Servers) add(env string, codec wire.Codec, services ...stack.Service) {
 // Kinds returns the program and version of each server, by name.
 func (s *Servers) Kinds() map[string]string {
 	kinds := map[string]string{}
-	for _, x := range []stack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Etcd, s.Stack.ZooKeeper, s.Stack.Consul} {
+	for _, x := range []stack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Postgres, s.Stack.Etcd, s.Stack.ZooKeeper,
+		s.Stack.Consul} {
 		if x.Addr != "" {
 			kinds[x.Name] = x.Kind
 		}
@@ -98,9 +103,12 @@ func schema(lane int) string { return fmt.Sprintf("lane_%d", lane) }
 // at returns the URL that leads to the server through a proxy and, for a database, to the lane's schema.
 func (l link) at(proxy string, lane int) string {
 	to := strings.Replace(l.url, l.addr, proxy, 1)
-	if l.env == "SHOP_SQL" {
+	switch l.env {
+	case "SHOP_SQL":
 		before, _, _ := strings.Cut(to, ")/")
 		to = before + ")/" + url.PathEscape(schema(lane))
+	case PostgresURL:
+		to = to[:strings.LastIndexByte(to, '/')+1] + schema(lane)
 	}
 	return to
 }

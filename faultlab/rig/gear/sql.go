@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lastitem/stack"
+	"lastitem/target"
 )
 
 // Database is the name of the SQL server; see wire.Call.
@@ -30,7 +31,7 @@ func (s *SQL) DB() (*sql.DB, error) {
 	if link == nil {
 		return nil, errors.New("faultlab: the lane has no database")
 	}
-	db, err := sql.Open("mysql", link.at(link.addr, s.place.Number))
+	db, err := target.OpenSQL(link.at(link.addr, s.place.Number))
 	if err != nil {
 		return nil, fmt.Errorf("faultlab: %w", err)
 	}

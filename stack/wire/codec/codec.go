@@ -1,5 +1,5 @@
-// Package codec reads the protocols of servers for the proxies of package wire: [Redis], [MySQL], [HTTP] for Consul,
-// [GRPC] for etcd, and [ZooKeeper]. None of them knows another.
+// Package codec reads the protocols of servers for the proxies of package wire: [Redis], [MySQL], [Postgres], [HTTP]
+// for Consul, [GRPC] for etcd, and [ZooKeeper]. None of them knows another.
 package codec
 
 import "strconv"

@@ -58,6 +58,7 @@ func fuzz(f *testing.F, names ...string) {
 
 func FuzzRedis(f *testing.F)     { fuzz(f, "redis") }
 func FuzzMySQL(f *testing.F)     { fuzz(f, "mysql", "mariadb") }
+func FuzzPostgres(f *testing.F)  { fuzz(f, "postgres") }
 func FuzzHTTP(f *testing.F)      { fuzz(f, "http") }
 func FuzzGRPC(f *testing.F)      { fuzz(f, "grpc") }
 func FuzzZooKeeper(f *testing.F) { fuzz(f, "zookeeper") }

@@ -156,6 +156,16 @@ func TestSQLInside(t *testing.T) {
 		"SELECT LAST_INSERT_ID()":                 "",
 		"SELECT COUNT(*) FROM o":                  "",
 		"COMMIT":                                  "",
+
+		"SELECT * FROM buy_one(7)":            codec.SQLProcedure,
+		"SELECT n FROM GENERATE_SERIES(1, 2)": "",
+		"SELECT pg_try_advisory_xact_lock(7)": "",
+		"DO ?":                                codec.SQLProcedure,
+		"MERGE INTO s USING t ON s.a = t.a":   codec.SQLSubquery,
+		"WITH a AS (UPDATE s SET n = 1 RETURNING n) SELECT n FROM a": codec.SQLSubquery,
+		"WITH a AS (SELECT 1) INSERT INTO o TABLE a":                 codec.SQLSubquery,
+		"WITH a AS (SELECT 1) SELECT n FROM s FOR UPDATE":            "",
+		"INSERT INTO o(id) VALUES (1) ON CONFLICT DO NOTHING":        "",
 	} {
 		testkit.Is(t, codec.SQLInside(codec.SQLDigest(statement)), want, "SQLInside(%s)", codec.SQLDigest(statement))
 	}

@@ -38,8 +38,14 @@ func SQLComment(statement string) string {
 
 // SQLDigest is a statement without what differs from run to run: strings, numbers and parameters are "?", lists of them
 // one, comments and quotes of names are gone, blanks are folded.
-func SQLDigest(statement string) string {
-	d := digest{out: make([]byte, 0, len(statement))}
+func SQLDigest(statement string) string { return (&digest{}).of(statement) }
+
+// PostgresDigest is SQLDigest of a statement in the dialect of PostgreSQL: quotes "" are those of names, a backslash is
+// no escape but in E”, $1 is a parameter, and $$ quotes a text.
+func PostgresDigest(statement string) string { return (&digest{postgres: true}).of(statement) }
+
+func (d *digest) of(statement string) string {
+	d.out = make([]byte, 0, len(statement))
 	for s := statement; s != ""; {
 		s = d.next(s)
 	}
@@ -61,12 +67,14 @@ const (
 
 var (
 	procedures = regexp.MustCompile(`(?i)^(?:CALL|DO|EXECUTE)\b`)
-	functions  = regexp.MustCompile(`(?i)^SELECT (\w+)\(`)
-	subqueries = regexp.MustCompile(`(?i)^(?:INSERT|REPLACE|UPDATE|DELETE|WITH\b.*\) (?:UPDATE|DELETE))\b.*\bSELECT\b`)
-	builtIn    = regexp.MustCompile(`(?i)^(?:LAST_INSERT_ID|ROW_COUNT|FOUND_ROWS|GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS|IS_FREE_LOCK|IS_USED_LOCK|` +
+	functions  = regexp.MustCompile(`(?i)^SELECT (?:.* FROM )?(\w+)\(`)
+	subqueries = regexp.MustCompile(`(?i)^(?:INSERT|REPLACE|UPDATE|DELETE)\b.*\bSELECT\b|` +
+		`^WITH\b.*(?:\(|\) )(?:INSERT|UPDATE|DELETE|MERGE)\b|^MERGE\b`)
+	builtIn = regexp.MustCompile(`(?i)^(?:LAST_INSERT_ID|ROW_COUNT|FOUND_ROWS|GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS|IS_FREE_LOCK|IS_USED_LOCK|` +
 		`VERSION|DATABASE|SCHEMA|USER|CURRENT_USER|SESSION_USER|CONNECTION_ID|UUID|UUID_SHORT|RAND|` +
-		`NOW|SYSDATE|UNIX_TIMESTAMP|UTC_TIMESTAMP|` +
-		`CURRENT_TIMESTAMP|SLEEP|COUNT|MAX|MIN|SUM|COALESCE|IFNULL|IF|CAST|EXISTS|CONCAT)$`)
+		`NOW|SYSDATE|SLEEP|COUNT|MAX|MIN|SUM|COALESCE|IFNULL|IF|CAST|EXISTS|CONCAT|JSON_TABLE|` +
+		`PG_\w+|NEXTVAL|CURRVAL|SETVAL|LASTVAL|GEN_RANDOM_UUID|TXID_CURRENT|\w+_TIMESTAMP|SET_CONFIG|GENERATE_SERIES|` +
+		`UNNEST|\w+_AGG|JSONB?_\w+)$`)
 )
 
 // SQLInside says which of these kinds a statement is, by its digest; "" = none. It cannot see triggers.
@@ -85,24 +93,30 @@ func SQLInside(digest string) string {
 
 // digest is a statement so far. Values in a row are told apart from the lists around them by the last few bytes.
 type digest struct {
-	out   []byte
-	blank bool // one stands before what comes
+	out      []byte
+	blank    bool // one stands before what comes
+	postgres bool // the dialect; else MySQL's
 }
 
 // next takes a token from the beginning of s, and returns the rest.
 func (d *digest) next(s string) string {
-	if n := ignored(s); n > 0 {
+	if n := d.ignored(s); n > 0 {
 		d.blank = true
 		return s[n:]
 	}
 	switch c := s[0]; {
+	case c == '`' || c == '"' && d.postgres:
+		end := quoted(s, false)
+		d.word(strings.Trim(s[:end], s[:1]))
+		return s[end:]
 	case c == '\'' || c == '"':
 		d.value()
-		return s[quoted(s):]
-	case c == '`':
-		end := quoted(s)
-		d.word(strings.Trim(s[:end], "`"))
-		return s[end:]
+		return s[quoted(s, !d.postgres):]
+	case c == '$' && d.postgres:
+		if n := postgresDollar(s); n > 0 {
+			d.value()
+			return s[n:]
+		}
 	case isDigit(c) || c == '.' && digitFollows(s) && !d.afterWord():
 		d.value()
 		return s[number(s):]
@@ -119,7 +133,7 @@ func (d *digest) next(s string) string {
 }
 
 // ignored is the length of the blank or the comment at the beginning of s; 0 where there is neither.
-func ignored(s string) int {
+func (d *digest) ignored(s string) int {
 	if isBlank(s[0]) {
 		return 1
 	}
@@ -127,6 +141,9 @@ func ignored(s string) int {
 	switch {
 	case strings.HasPrefix(s, "/*"):
 		from, closing = len("/*"), "*/" // "/*/" does not close itself
+	case d.postgres && strings.HasPrefix(s, "--"):
+	case d.postgres:
+		return 0
 	case s[0] == '#' || s == "--" || strings.HasPrefix(s, "-- ") || strings.HasPrefix(s, "--\n"):
 	default:
 		return 0
@@ -154,9 +171,9 @@ func (d *digest) name(s string) string {
 	for end < len(s) && isName(s[end]) {
 		end++
 	}
-	if end < len(s) && s[end] == '\'' && (s[0] == '_' || strings.ContainsRune("xXbBnN", rune(s[0])) && end == 1) {
+	if end < len(s) && s[end] == '\'' && (s[0] == '_' || strings.ContainsRune("xXbBnNeE", rune(s[0])) && end == 1) {
 		d.value()
-		return s[end+quoted(s[end:]):]
+		return s[end+quoted(s[end:], !d.postgres || s[0]|' ' == 'e'):]
 	}
 	d.word(s[:end])
 	return s[end:]
@@ -253,11 +270,34 @@ func (d *digest) afterKeyword() bool {
 	return false
 }
 
-// quoted is the length of the string at the beginning of s, whose quotes are doubled inside, or escaped.
-func quoted(s string) int {
+// postgresDollar is the length of the parameter ($1) or the text in dollar quotes ($$a$$, $x$a$x$) at the beginning of
+// s; 0 = there is neither.
+func postgresDollar(s string) int {
+	n := 1
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n > 1 {
+		return n
+	}
+	for n < len(s) && (isWord(s[n]) || s[n] == '_') {
+		n++
+	}
+	if n == len(s) || s[n] != '$' {
+		return 0
+	}
+	tag := s[:n+1]
+	if end := strings.Index(s[n+1:], tag); end >= 0 {
+		return n + 1 + end + len(tag)
+	}
+	return len(s)
+}
+
+// quoted is the length of the string at the beginning of s, whose quotes are doubled inside or, with escapes, escaped.
+func quoted(s string, escapes bool) int {
 	for i := 1; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && s[0] != '`':
+		case s[i] == '\\' && escapes:
 			i++
 		case s[i] == s[0] && i+1 < len(s) && s[i+1] == s[0]:
 			i++
