@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -101,13 +102,19 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	f.plan.add(set, f.lang)
 	cli.Section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
 	cli.Section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
-	cmd.MarkFlagsMutuallyExclusive("request", "mode")
+	for _, foreign := range []string{"request", "service"} {
+		cmd.MarkFlagsMutuallyExclusive(foreign, "mode")
+		cmd.MarkFlagsMutuallyExclusive("durable", foreign)
+	}
 	cmd.MarkFlagsMutuallyExclusive("durable", "url")
-	cmd.MarkFlagsMutuallyExclusive("durable", "request")
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
 func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
+	if err := f.service.load(f.plan.set); err != nil {
+		return err
+	}
+	f.plan.names = f.service.f.Products
 	thresholds, err := f.check()
 	if err != nil {
 		return err
@@ -150,6 +157,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
 	d := f.service.f
 	d.Insecure, d.Products = f.insecure, f.plan.names
+	d.Dir, _ = os.Getwd() // "" is the same
 	if err := f.service.read(&d); err != nil {
 		return err
 	}
@@ -158,7 +166,7 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) er
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
 	if err != nil {
-		return cli.Misuse(err)
+		return cli.Misuse(f.service.where(f.plan.set, err))
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang, Settle: f.settle}
 	if f.plan.given("settle") {

@@ -30,6 +30,9 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 // holdSent is Hold for the request that send sends.
 func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
 	error) {
+	if err := s.arrange(ctx); err != nil {
+		return nil, nil, err
+	}
 	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err
@@ -126,6 +129,9 @@ func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Durati
 // An error means that the actor has no such server, or that ctx has ended.
 func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
 	*wire.Hold, error) {
+	if err := s.arrange(ctx); err != nil {
+		return nil, nil, err
+	}
 	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err

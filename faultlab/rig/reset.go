@@ -120,8 +120,8 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 				break
 			}
 			if time.Now().After(end) {
-				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome,
-					p.op.Code)
+				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s%s", a.Name, ask.Mode, p.op.Outcome,
+					p.op.Code, p.shown)
 			}
 			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
 		}
