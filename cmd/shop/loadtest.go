@@ -152,21 +152,30 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 	return what, err
 }
 
-// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
-// command line: it is found before any load.
-func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
+// remote is the service that is not lastitem, with its stores.
+func (f *loadtestFlags) remote() (*target.Remote, error) {
 	d := f.service.f
 	d.Insecure, d.Products = f.insecure, f.plan.names
 	d.Dir, _ = os.Getwd() // "" is the same
 	if err := f.service.read(&d); err != nil {
-		return err
+		return nil, err
 	}
 	if f.stockPath != "" {
 		d.Stock.URL += "#/" + strings.NewReplacer("$.", "", ".", "/", "[", "/", "]", "").Replace(f.stockPath)
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
 	if err != nil {
-		return cli.Misuse(f.service.where(f.plan.set, err))
+		return nil, cli.Misuse(f.service.where(f.plan.set, err))
+	}
+	return remote, nil
+}
+
+// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
+// command line: it is found before any load.
+func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
+	remote, err := f.remote()
+	if err != nil {
+		return err
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang, Settle: f.settle}
 	if f.plan.given("settle") {
