@@ -112,7 +112,10 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 		},
 	}
 	if f.Buy != nil {
-		s.buyers, s.script.base = f.buyers, f.URL
+		s.script.base = f.URL
+		s.buyers = func(ctx context.Context, p plan.Plan) (func(target.Ask) (target.Ask, bool), error) {
+			return client.Buyers(ctx, f.Remote, p)
+		}
 	}
 	if f.Stock != (target.Source{}) {
 		s.ledger = func(ctx context.Context, product int64) (*api.Ledger, error) {
@@ -165,7 +168,7 @@ func (f Foreign) Validate(p plan.Plan) error {
 		return plan.Fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may "+
 			"deduct twice"), "{{key}}")
 	}
-	if f.Arrange != nil && buyersOf(p.WithDefaults()) == 0 {
+	if f.Arrange != nil && client.Arrivals(p.WithDefaults()) == 0 {
 		return plan.Fault(text.Of("buyers are arranged before the load: say how many there are, by --requests, --loops or " +
 			"--rate, and not by --duration alone"))
 	}

@@ -105,7 +105,7 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 	if ask.Visit == nil {
 		answer = engine.Do(call)
 	} else {
-		answer, read = visitBy(engine, w.script.base, ask.Visit)
+		answer, read = client.Visit(engine, w.script.base, ask.Visit)
 	}
 	returned := rec.now()
 	said, kind := client.Classify(&answer, ask.Kind, read)

@@ -97,6 +97,45 @@ type Source struct {
 	URL   string `json:"url,omitempty"`
 }
 
+// Step is one request of a purchase that takes several. Its texts may contain the placeholders of [StepWords], and the
+// names of what earlier steps have saved.
+type Step struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Type is the content type of Body; in JSON and in forms the values of placeholders are escaped.
+	Type string `json:"type,omitempty"`
+	Body string `json:"body,omitempty"`
+	// Headers are "Name: value".
+	Headers []string `json:"headers,omitempty"`
+	Save    []Save   `json:"save,omitempty"`
+	// Sold, Refused and Declined classify the answer. Sold says of the last step before Then that its answer is a promise;
+	// where the last step decides, [Foreign] has its meanings. A step of Arrange has Refused only.
+	Sold     Meaning `json:"sold,omitzero"`
+	Refused  Meaning `json:"refused,omitzero"`
+	Declined Meaning `json:"declined,omitzero"`
+}
+
+// String is METHOD PATH.
+func (s Step) String() string { return s.Method + " " + s.Path }
+
+// Save keeps a value of an answer under a name: what is at a JSON pointer, in a header or a cookie, or in the first
+// group of a regular expression, which looks into the header if there is one, else into the body.
+type Save struct {
+	Name   string `json:"name,omitempty"`
+	JSON   string `json:"json,omitempty"`
+	Header string `json:"header,omitempty"`
+	Cookie string `json:"cookie,omitempty"`
+	Regex  string `json:"regex,omitempty"`
+}
+
+// Then asks for the outcome of a purchase that was only promised, until an answer fits Until. If none does Within that
+// time, the outcome is unknown.
+type Then struct {
+	Step
+	Until  Meaning       `json:"until"`
+	Within time.Duration `json:"within_ns"`
+}
+
 // ServiceName is the name of the only mode of a foreign service.
 const ServiceName = "service"
 

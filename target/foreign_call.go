@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
@@ -234,3 +235,38 @@ func (f *Foreign) Run(ctx context.Context, line string, values map[string]string
 	}
 	return nil
 }
+
+// in is the value in an answer.
+func (s Save) in(r Reply) (value string, there bool) {
+	switch {
+	case s.JSON != "":
+		found, err := pick(r.Body, s.JSON)
+		return scalar(found), err == nil && string(found) != "null"
+	case s.Cookie != "":
+		for _, c := range (&http.Response{Header: r.Header}).Cookies() {
+			if c.Name == s.Cookie {
+				value, there = c.Value, true
+			}
+		}
+		return value, there
+	case s.Header != "":
+		if value = r.Header.Get(s.Header); s.Regex == "" {
+			return value, value != ""
+		}
+	default:
+		value = string(r.Body)
+	}
+	found := expression(s.Regex).FindStringSubmatch(value)
+	if found == nil {
+		return "", false
+	}
+	if value = found[min(1, len(found)-1)]; strings.Contains(r.Header.Get("Content-Type"), "html") {
+		value = html.UnescapeString(value)
+	}
+	return value, true
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// inURL is a value as it stands in a path or a query.
+func inURL(said string) string { return strings.ReplaceAll(url.QueryEscape(said), "+", "%20") }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"html"
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
@@ -21,45 +20,6 @@ import (
 	"lastitem/judge"
 	"lastitem/say/text"
 )
-
-// Step is one request of a purchase that takes several. Its texts may contain the placeholders of [StepWords], and the
-// names of what earlier steps have saved.
-type Step struct {
-	Method string `json:"method"`
-	Path   string `json:"path"`
-	// Type is the content type of Body; in JSON and in forms the values of placeholders are escaped.
-	Type string `json:"type,omitempty"`
-	Body string `json:"body,omitempty"`
-	// Headers are "Name: value".
-	Headers []string `json:"headers,omitempty"`
-	Save    []Save   `json:"save,omitempty"`
-	// Sold, Refused and Declined classify the answer. Sold says of the last step before Then that its answer is a promise;
-	// where the last step decides, [Foreign] has its meanings. A step of Arrange has Refused only.
-	Sold     Meaning `json:"sold,omitzero"`
-	Refused  Meaning `json:"refused,omitzero"`
-	Declined Meaning `json:"declined,omitzero"`
-}
-
-// String is METHOD PATH.
-func (s Step) String() string { return s.Method + " " + s.Path }
-
-// Save keeps a value of an answer under a name: what is at a JSON pointer, in a header or a cookie, or in the first
-// group of a regular expression, which looks into the header if there is one, else into the body.
-type Save struct {
-	Name   string `json:"name,omitempty"`
-	JSON   string `json:"json,omitempty"`
-	Header string `json:"header,omitempty"`
-	Cookie string `json:"cookie,omitempty"`
-	Regex  string `json:"regex,omitempty"`
-}
-
-// Then asks for the outcome of a purchase that was only promised, until an answer fits Until. If none does Within that
-// time, the outcome is unknown.
-type Then struct {
-	Step
-	Until  Meaning       `json:"until"`
-	Within time.Duration `json:"within_ns"`
-}
 
 // DefaultThen is Within where a description does not say it.
 const DefaultThen = 30 * time.Second
@@ -90,18 +50,19 @@ type Visit struct {
 	f      *Foreign
 	jar    http.CookieJar
 	turned *Reply // the answer that refused him while he was arranged; nil = none did
+	failed error  // why he could not be arranged
 
 	mu     sync.Mutex // two may ask for one buyer at once: a repetition does
 	values map[string]string
 	last   bool // the last step of Buy was sent
 }
 
-// NewVisit returns a buyer with what he wants. The key may come later, see [Visit.SetKey].
-func (f *Foreign) NewVisit(a Ask) *Visit {
+// NewVisit returns a buyer of so many units. The key may come later, see [Visit.SetKey].
+func (f *Foreign) NewVisit(product, quantity int64, key string) *Visit {
 	jar, _ := cookiejar.New(nil) // without options there is no error
 	id := uuid.NewString()
-	return &Visit{f: f, jar: jar, values: map[string]string{"product": f.ProductName(a.Product),
-		"quantity": fmt.Sprint(max(a.Quantity, 1)), "key": a.Key, "uuid": id, "buyer": "buyer-" + id[:8]}}
+	return &Visit{f: f, jar: jar, values: map[string]string{"product": f.ProductName(product),
+		"quantity": fmt.Sprint(max(quantity, 1)), "key": key, "uuid": id, "buyer": "buyer-" + id[:8]}}
 }
 
 // SetKey sets the idempotency key.
@@ -119,8 +80,13 @@ func (v *Visit) AtLast() bool {
 }
 
 // Arrange prepares the buyer. One who is refused there is so when he buys. An error shows an answer that was not
-// expected: the description or the service is wrong.
+// expected: the description or the service is wrong. The buyer then buys nothing.
 func (v *Visit) Arrange(via Via) error {
+	v.failed = v.arrange(via)
+	return v.failed
+}
+
+func (v *Visit) arrange(via Via) error {
 	for i, s := range v.f.Arrange {
 		r, err := v.send(via, s, true, fmt.Sprint("arrange ", i+1))
 		switch {
@@ -144,6 +110,9 @@ func (v *Visit) Refused() bool { return v.turned != nil }
 // promised and ask is set. It returns the answer that decides, and what it means. A buyer who was refused while he was
 // arranged sends nothing: nobody knows which units others held then, so it proves nothing.
 func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, error) {
+	if v.failed != nil {
+		return Reply{Body: []byte(v.failed.Error())}, Answer{Outcome: judge.Declined, Code: api.LockBusy}, nil
+	}
 	if v.turned != nil {
 		a := unknown(*v.turned)
 		a.Outcome, a.Again, a.Code = judge.Declined, false, CodeTurned
@@ -201,23 +170,6 @@ func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, erro
 
 // CodeTurned is the code of a buyer who was refused before he bought.
 const CodeTurned api.Code = "refused_in_arrange"
-
-// Once makes one whole purchase and returns the answer that decides, and what it means.
-func (f *Foreign) Once(ctx context.Context, a Ask, via Via) (Reply, Answer, error) {
-	if f.Buy != nil {
-		v := f.NewVisit(a)
-		if err := v.Arrange(via); err != nil {
-			return Reply{}, Answer{}, err
-		}
-		return v.Buy(ctx, via, true)
-	}
-	caller, err := f.Caller()
-	if err != nil {
-		return Reply{}, Answer{}, err
-	}
-	r, err := via.Do(caller(a))
-	return r, f.Read(r), err
-}
 
 // send sends one step, follows redirects if it is to, and saves. A reply with an error has a value that is missing.
 func (v *Visit) send(via Via, s Step, follow bool, name string) (Reply, error) {
@@ -344,41 +296,7 @@ func (v *Visit) save(all []Save, r Reply, at *url.URL) (saved map[string]string,
 	return saved, nil
 }
 
-// in is the value in an answer.
-func (s Save) in(r Reply) (value string, there bool) {
-	switch {
-	case s.JSON != "":
-		found, err := pick(r.Body, s.JSON)
-		return scalar(found), err == nil && string(found) != "null"
-	case s.Cookie != "":
-		for _, c := range (&http.Response{Header: r.Header}).Cookies() {
-			if c.Name == s.Cookie {
-				value, there = c.Value, true
-			}
-		}
-		return value, there
-	case s.Header != "":
-		if value = r.Header.Get(s.Header); s.Regex == "" {
-			return value, value != ""
-		}
-	default:
-		value = string(r.Body)
-	}
-	found := expression(s.Regex).FindStringSubmatch(value)
-	if found == nil {
-		return "", false
-	}
-	if value = found[min(1, len(found)-1)]; strings.Contains(r.Header.Get("Content-Type"), "html") {
-		value = html.UnescapeString(value)
-	}
-	return value, true
-}
-
-const formType = "application/x-www-form-urlencoded"
-
-// inURL is a value as it stands in a path or a query, inJSON one as it stands between quotes.
-func inURL(said string) string { return strings.ReplaceAll(url.QueryEscape(said), "+", "%20") }
-
+// inJSON is a value as it stands between quotes.
 func inJSON(said string) string {
 	b, _ := json.Marshal(said) // a text always encodes
 	return string(b[1 : len(b)-1])

@@ -70,7 +70,7 @@ func (r *Remote) once(ctx context.Context, a Ask, before *api.Ledger, via Via) (
 		}
 		return r.Once(ctx, a, Via{via.Base, c})
 	}
-	v := r.NewVisit(a)
+	v := r.NewVisit(a.Product, a.Quantity, a.Key)
 	v.Note = r.Watch
 	if err := v.Arrange(via); err != nil {
 		return Reply{}, Answer{}, err
@@ -86,6 +86,23 @@ func (r *Remote) once(ctx context.Context, a Ask, before *api.Ledger, via Via) (
 		}
 	}
 	return v.Buy(ctx, via, true)
+}
+
+// Once makes one whole purchase and returns the answer that decides, and what it means.
+func (f *Foreign) Once(ctx context.Context, a Ask, via Via) (Reply, Answer, error) {
+	if f.Buy != nil {
+		v := f.NewVisit(a.Product, a.Quantity, a.Key)
+		if err := v.Arrange(via); err != nil {
+			return Reply{}, Answer{}, err
+		}
+		return v.Buy(ctx, via, true)
+	}
+	caller, err := f.Caller()
+	if err != nil {
+		return Reply{}, Answer{}, err
+	}
+	r, err := via.Do(caller(a))
+	return r, f.Read(r), err
 }
 
 // watch reads the books until a purchase shows in them, or patience is over.
@@ -160,15 +177,6 @@ func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, pat
 	}
 	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell "+
 		"this product?"), tried, fell, more, units)
-}
-
-// Shown is a reply as a sentence shows it.
-func Shown(r Reply) string {
-	said := fmt.Sprint(r.Status)
-	if r.Location != "" {
-		said += " Location: " + r.Location
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s %.200s", said, strings.Join(strings.Fields(string(r.Body)), " ")))
 }
 
 // learn keeps what a purchase has shown. It must not run beside a reading.

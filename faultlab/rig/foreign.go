@@ -49,7 +49,7 @@ func Foreign(f *target.Foreign) Service {
 }
 
 // visits makes the buyers of a service whose purchase takes several steps; nil = it takes one.
-func visits(f *target.Foreign) func(target.Ask) *target.Visit {
+func visits(f *target.Foreign) func(product, quantity int64, key string) *target.Visit {
 	if f.Buy == nil {
 		return nil
 	}

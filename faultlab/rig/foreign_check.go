@@ -57,7 +57,7 @@ func empty(ctx context.Context, l *Lane, f *target.Foreign) {
 	}
 	key := fmt.Sprintf("lab-%d-zero-%d", l.Number, time.Now().UnixNano())
 	ask := target.Ask{Product: l.Product(), Quantity: 1, Key: key}
-	if r, said, err := f.Once(ctx, ask, l.via(l.A.URL)); err == nil && said.Outcome == judge.Refused {
+	if r, said, err := f.Once(ctx, ask, via(ctx, l.client, l.A.URL)); err == nil && said.Outcome == judge.Refused {
 		l.Service.learnt.emptied(r)
 	}
 }

@@ -32,9 +32,7 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
-	if s.Lane.Service.Visit != nil {
-		ask.Key, ask.Visit = s.visitor(to, a, key)
-	}
+	ask.Key, ask.Visit = s.buyers.take(to, key, s.NewKey)
 	return s.begin(to, a, ask)
 }
 
@@ -88,10 +86,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 // busy: it was refused by another answer than the one at a stock of zero, without naming an order, and counts as
 // declined.
 func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised, busy bool) {
-	if v := ask.Visit; v != nil && v.err != nil {
-		return target.Answer{Outcome: judge.Declined, Code: api.LockBusy}, " (" + v.err.Error() + ")", false, false
-	}
-	r, said, err := s.exchange(to, ask)
+	r, said, err := exchange(s.Lane, to, ask)
 	if err != nil {
 		return target.Answer{Outcome: judge.Unknown}, "", false, false
 	}
@@ -106,19 +101,19 @@ func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, prom
 
 // exchange sends a request or, of a purchase of several steps, those that are left. An outcome that is only promised is
 // not waited for: the books show it.
-func (s *Scene) exchange(to string, ask Ask) (target.Reply, target.Answer, error) {
+func exchange(l *Lane, to string, ask Ask) (target.Reply, target.Answer, error) {
 	if ask.Visit != nil {
-		return ask.Visit.Buy(context.Background(), s.Lane.via(to), false)
+		return ask.Visit.Buy(context.Background(), via(context.Background(), l.client, to), false)
 	}
-	call := s.Lane.Service.Call
+	call := l.Service.Call
 	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
-		call = s.Lane.site().shop().Call
+		call = l.site().shop().Call
 	}
-	r, err := call(ask.Ask).Send(context.Background(), s.Lane.client, to)
+	r, err := call(ask.Ask).Send(context.Background(), l.client, to)
 	if err != nil {
 		return r, target.Answer{}, err
 	}
-	return r, s.Lane.Service.Read(ask.Kind, r), nil
+	return r, l.Service.Read(ask.Kind, r), nil
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for

@@ -9,6 +9,7 @@ import (
 	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // NewScene resets the lane and begins a schedule.
@@ -23,6 +24,9 @@ func (l *Lane) scene(ask Ask) *Scene {
 	ask.Product = l.Product()
 	s := &Scene{Lane: l, ask: ask, diary: diary{began: time.Now()}, since: wire.LastID()}
 	s.Reservations.scene, s.Tickets.scene = s, s
+	if visit := l.Service.Visit; visit != nil {
+		s.buyers = buyers{client: l.client, begin: func() *target.Visit { return visit(ask.Product, ask.Quantity, "") }}
+	}
 	return s
 }
 

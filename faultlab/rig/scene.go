@@ -41,8 +41,7 @@ type Scene struct {
 	// Tickets are those that the scene's requests have won.
 	Tickets Tickets
 
-	visits map[string]*visit   // buyers who have asked, by key
-	spare  map[*Actor][]*visit // and those who have not
+	buyers buyers
 
 	ops, adjusts []*Pending // guarded by mu
 }

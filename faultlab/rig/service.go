@@ -30,7 +30,7 @@ type Service struct {
 	// Promised says whether an answer of somebody else's service means that the order is written later.
 	Promised func(target.Reply) bool
 	// Visit makes a buyer of a service whose purchase takes several steps, for whom Call is nil; nil = it takes one.
-	Visit func(a target.Ask) *target.Visit
+	Visit func(product, quantity int64, key string) *target.Visit
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, at Site) (*api.Ledger, error)
 
@@ -84,7 +84,6 @@ type Launch struct {
 // Ask is one request of a client, in the state in which its schedule begins.
 type Ask struct {
 	target.Ask
-	Visit *visit // of a service whose purchase takes several steps
 	// Stock, by Set, and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
 	// and C for a new one each time.
 	Stock    int64

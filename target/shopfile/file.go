@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -14,32 +13,6 @@ import (
 	"lastitem/say/text"
 	"lastitem/target"
 )
-
-// File is a description.
-type File struct {
-	Path     string
-	Settings []Setting
-	// Products are the names for {{product}}; nil = the numbers.
-	Products []string
-	// Arrange and Buy are the steps of a purchase, Session the headers of every step, "Name: value", and Then asks for a
-	// promised outcome. Buy is nil if the flags say all of it.
-	Arrange, Buy []target.Step
-	Session      []string
-	Then         *target.Then
-	// Order is where an answer names the order, if no flag can say it.
-	Order target.Save
-	// Sold, Refused and Declined are the expressions for the header Location, for which there are no flags.
-	Sold, Refused, Declined string
-	// Flagless are the fields that no flag can say, each with its line.
-	Flagless []string
-}
-
-// Setting is a field that is also a flag.
-type Setting struct {
-	Flag, Value string
-	Field       string
-	Line        int
-}
 
 // Read reads a description. An error names the line, the field, and what is expected there.
 func Read(path string) (*File, error) {
@@ -59,13 +32,6 @@ func Read(path string) (*File, error) {
 	}
 	r.top(parsed.Docs[0].Body)
 	return r.file, r.err
-}
-
-// reader reads the nodes of a file until the first mistake.
-type reader struct {
-	file  *File
-	err   error
-	known []string // placeholders that a step may mention: those of all, and what was saved before it
 }
 
 // top reads the document.
@@ -242,15 +208,6 @@ func (r *reader) time(name string) func(ast.Node, string) {
 	return func(n ast.Node, at string) { r.set(n, at, name, r.duration(n, at).String()) }
 }
 
-func (r *reader) duration(n ast.Node, at string) time.Duration {
-	said, _ := scalar(n)
-	d, err := time.ParseDuration(said)
-	if err != nil || d <= 0 {
-		r.wrong(n, at, text.Of("want a time, as in 500ms, 30s or 5m"))
-	}
-	return d
-}
-
 // headers reads names with their values, each a flag.
 func (r *reader) headers(flag string) func(ast.Node, string) {
 	return func(n ast.Node, at string) {
@@ -258,9 +215,4 @@ func (r *reader) headers(flag string) func(ast.Node, string) {
 			r.set(value, at+"."+name, flag, name+": "+r.text(value, at+"."+name))
 		}
 	}
-}
-
-// set notes a field as a flag.
-func (r *reader) set(n ast.Node, at, flag, value string) {
-	r.file.Settings = append(r.file.Settings, Setting{Flag: flag, Value: value, Field: at, Line: lineOf(n)})
 }

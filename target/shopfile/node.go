@@ -7,11 +7,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"lastitem/say/text"
 )
+
+// reader reads the nodes of a file until the first mistake.
+type reader struct {
+	file  *File
+	err   error
+	known []string // placeholders that a step may mention: those of all, and what was saved before it
+}
 
 // fields are the fields of a map, each with what reads its value.
 type fields map[string]func(value ast.Node, at string)
@@ -146,4 +154,19 @@ func quoted(said string) string {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(said) // a text always encodes
 	return strings.TrimSpace(b.String())
+}
+
+// duration reads a time that is not over.
+func (r *reader) duration(n ast.Node, at string) time.Duration {
+	said, _ := scalar(n)
+	d, err := time.ParseDuration(said)
+	if err != nil || d <= 0 {
+		r.wrong(n, at, text.Of("want a time, as in 500ms, 30s or 5m"))
+	}
+	return d
+}
+
+// set notes a field as a flag.
+func (r *reader) set(n ast.Node, at, flag, value string) {
+	r.file.Settings = append(r.file.Settings, Setting{Flag: flag, Value: value, Field: at, Line: lineOf(n)})
 }

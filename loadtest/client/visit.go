@@ -1,4 +1,4 @@
-package loadtest
+package client
 
 import (
 	"bytes"
@@ -11,17 +11,16 @@ import (
 	"github.com/google/uuid"
 
 	"lastitem/judge"
-	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 	"lastitem/target"
 )
 
-// visitBy has a buyer take the steps that are left over a worker's engine, and returns the answer that decides and what
-// it means.
-func visitBy(engine client.Engine, base string, v *target.Visit) (client.Answer,
+// Visit has a buyer take the steps that are left over a worker's engine, at the service with this address, and returns
+// the answer that decides and what reads it.
+func Visit(engine Engine, base string, v *target.Visit) (Answer,
 	func(judge.ReservationKind, target.Reply) target.Answer) {
-	last := client.Answer{Sent: true}
+	last := Answer{Sent: true}
 	do := func(c target.Call) (target.Reply, error) {
 		if last = engine.Do(c); last.Err != "" {
 			return target.Reply{}, errors.New(last.Err)
@@ -32,13 +31,13 @@ func visitBy(engine client.Engine, base string, v *target.Visit) (client.Answer,
 	// A run that is stopped waits for its requests all the same, at most for as long as Then may ask.
 	reply, said, err := v.Buy(context.Background(), target.Via{Base: base, Do: do}, true)
 	if err != nil && last.Err == "" {
-		last.Err = client.ErrBadAnswer // such as a path that cannot be one
+		last.Err = ErrBadAnswer // such as a path that cannot be one
 	}
 	if err == nil {
 		last.Err, last.Reply = "", reply
 	}
 	if said.Outcome == judge.Refused {
-		said.Code = client.CodeRefused
+		said.Code = CodeRefused
 	}
 	return last, func(judge.ReservationKind, target.Reply) target.Answer { return said }
 }
@@ -46,23 +45,23 @@ func visitBy(engine client.Engine, base string, v *target.Visit) (client.Answer,
 // mostArranging is how many buyers are arranged at the same time.
 const mostArranging = 8
 
-// buyers returns what gives each arrival its buyer. Where a buyer must be arranged, all of the plan are, before it
+// Buyers returns what gives each arrival its buyer. Where a buyer must be arranged, all of the plan are, before it
 // returns: an arrival then gets the next of them, whatever it was to ask for. An error: a buyer could not be arranged.
-func (f Foreign) buyers(ctx context.Context, p plan.Plan) (func(target.Ask) (target.Ask, bool), error) {
+func Buyers(ctx context.Context, f *target.Remote, p plan.Plan) (func(target.Ask) (target.Ask, bool), error) {
 	if f.Arrange == nil {
 		return func(a target.Ask) (target.Ask, bool) {
-			a.Visit = f.NewVisit(a)
+			a.Visit = f.NewVisit(a.Product, a.Quantity, a.Key)
 			return a, true
 		}, nil
 	}
-	all := make([]target.Ask, buyersOf(p))
+	all := make([]target.Ask, Arrivals(p))
 	pick := p.Picker(0)
 	for i := range all {
 		all[i] = target.Ask{Product: pick(), Quantity: p.Quantity}
 		if f.HasKey() {
 			all[i].Key = uuid.NewString()
 		}
-		all[i].Visit = f.NewVisit(all[i])
+		all[i].Visit = f.NewVisit(all[i].Product, all[i].Quantity, all[i].Key)
 	}
 	transport := target.NewTransport(f.Insecure)
 	transport.MaxIdleConnsPerHost = mostArranging
@@ -97,8 +96,8 @@ func (f Foreign) buyers(ctx context.Context, p plan.Plan) (func(target.Ask) (tar
 	}, nil
 }
 
-// buyersOf is how many arrivals a plan has; 0 = its duration decides.
-func buyersOf(p plan.Plan) int {
+// Arrivals is how many arrivals a plan has; 0 = its duration decides.
+func Arrivals(p plan.Plan) int {
 	switch {
 	case p.Open():
 		return plan.NewSchedule(p).Len()
