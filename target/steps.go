@@ -93,7 +93,7 @@ func (v *Visit) arrange(via Via) error {
 		case r.Status != 0 && s.Refused.fits(r):
 			v.turned = &r
 			return nil
-		case err == nil && r.Status/100 != 2:
+		case r.Status != 0 && r.Status/100 != 2:
 			err = text.Of("it answered %s").Errorf(Shown(r))
 		}
 		if err != nil {
