@@ -87,7 +87,8 @@ Named plans, which the other flags override:
   shop loadtest --mode noop --stages 10s:100,30s:2000 --lang zh
   shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
-    --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'`,
+    --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'
+  shop loadtest --service shop.yaml --vus 50 --requests 2000`,
 		Args: cli.Arguments(0, 0),
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}

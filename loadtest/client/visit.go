@@ -83,7 +83,9 @@ func Buyers(ctx context.Context, f *target.Remote, p plan.Plan) (func(target.Ask
 		})
 	}
 	done.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
+		return nil, plan.Fault(text.Of("interrupted before the load: %w"), err)
+	} else if err != nil {
 		return nil, plan.Fault(text.Of("a buyer could not be arranged: %w"), err)
 	}
 	var taken atomic.Int64
