@@ -116,26 +116,26 @@ func TestLoadtestService(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		shop stepShop
+		shop *stepShop
 		edit []string
 		args []string
 		code int
 		want string
 	}{
-		{"oversells", stepShop{}, nil, nil, cli.ExitFailed, "stock 3 to 2, sold 8 in 8 orders, oversold 5"},
-		{"mended", stepShop{mended: true}, nil, nil, cli.ExitOK, "stock 3 to 0, sold 3 in 3 orders, oversold 0"},
-		{"a flag replaces a field", stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage, "GET /none: 403"},
-		{"arranging surprises", stepShop{}, []string{`form: {csrf: "{{csrf}}", sku`, "form: {sku"}, nil, cli.ExitUsage,
+		{"oversells", &stepShop{}, nil, nil, cli.ExitFailed, "stock 3 to 2, sold 8 in 8 orders, oversold 5"},
+		{"mended", &stepShop{mended: true}, nil, nil, cli.ExitOK, "stock 3 to 0, sold 3 in 3 orders, oversold 0"},
+		{"a flag replaces a field", &stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage, "GET /none: 403"},
+		{"arranging surprises", &stepShop{}, []string{`form: {csrf: "{{csrf}}", sku`, "form: {sku"}, nil, cli.ExitUsage,
 			"step 2 of arrange, POST /cart: it answered 403 who are you?"},
-		{"saved nothing", stepShop{}, []string{"/cart/id", "/cart/no"}, nil, cli.ExitUsage, "{{cart}} is not in its answer"},
-		{"by its duration", stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
-		{"one request instead", stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "describes several"},
-		{"a mistake in a field", stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
+		{"saved nothing", &stepShop{}, []string{"/cart/id", "/cart/no"}, nil, cli.ExitUsage, "{{cart}} is not in its answer"},
+		{"by its duration", &stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
+		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "describes several"},
+		{"a mistake in a field", &stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
 			"shop.yaml:14: stock.url: --stock-url"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"--service", described(t, &tt.shop, tt.edit...), "--vus", "8", "--stock", "3", "--timeout", "20s"}
+			args := []string{"--service", described(t, tt.shop, tt.edit...), "--vus", "8", "--stock", "3", "--timeout", "20s"}
 			if !strings.Contains(strings.Join(tt.args, " "), "--requests") {
 				args = append(args, "--requests", "8")
 			}
