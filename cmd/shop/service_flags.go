@@ -153,14 +153,20 @@ func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	}
 	named := flagNamed.FindStringSubmatch(text.ErrorIn("en", err))
 	for _, x := range s.file.Settings {
-		if f := set.Lookup(x.Flag); named != nil && x.Flag == named[1] && f != nil && f.Annotations[fromFile] != nil {
+		f := set.Lookup(x.Flag)
+		if named == nil || f == nil || f.Annotations[fromFile] == nil {
+			continue
+		}
+		group := strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])
+		if x.Flag == named[1] || group && slices.Contains(target.Mentions(x.Value), named[2]) {
 			return text.Of("%s:%d: %s: %w").Errorf(s.path, x.Line, x.Field, err)
 		}
 	}
 	return text.Of("%s: %w").Errorf(s.path, err)
 }
 
-var flagNamed = regexp.MustCompile(`^(?:shop: )?--([a-z-]+)`)
+// flagNamed matches the flag that a mistake begins with, which may be one of a group, and the placeholder that is wrong.
+var flagNamed = regexp.MustCompile(`^--([a-z-]+)(?:\.\.\.: unknown placeholder \{\{(\w+)\}\})?`)
 
 // read completes the description by the flags that must be parsed.
 func (s *serviceFlags) read(f *target.Foreign) (err error) {

@@ -22,7 +22,11 @@ func Read(path string) (*File, error) {
 	}
 	parsed, err := parser.ParseBytes(source, 0)
 	if syntax := yaml.Error(nil); errors.As(err, &syntax) {
-		return nil, text.Of("%s:%d: %s").Errorf(path, syntax.GetToken().Position.Line, syntax.GetMessage())
+		line, said := syntax.GetToken().Position.Line, text.Plain(syntax.GetMessage())
+		if all := strings.Split(string(source), "\n"); strings.Contains(all[min(line, len(all))-1], "{{") {
+			said = text.Of("%s: inside {...} and [...] a text with {{...}} needs quotes").With(said)
+		}
+		return nil, text.Of("%s:%d: %s").Errorf(path, line, said)
 	} else if err != nil {
 		return nil, text.Of("%s: %w").Errorf(path, err)
 	}

@@ -35,6 +35,7 @@ func TestReadRefuses(t *testing.T) {
 		{"", "shop.yaml: want the description of one service, as in docs/shop-yaml.md"},
 		{"url: [", "shop.yaml:1: "},
 		{"buy: POST /buy\nbuy: POST /b", "shop.yaml:2: "},
+		{"buy: {post: /pay/{{cart}}}", "shop.yaml:1: ',' or '}' must be specified: inside {...} and [...] a text with"},
 		{"- a", "shop.yaml:1: shop.yaml: want a map, names with values"},
 		{"service: x\nurl: http://a", "shop.yaml:1: buy: it is missing: what a buyer sends, as in POST /buy"},
 		{one + "stok: {sql: SELECT 1}", "shop.yaml:2: stok: there is no such field; did you mean stock?"},
