@@ -34,6 +34,7 @@ var arrows = map[string][]string{
 	// The judge, and those who ask it.
 	"judge":           {"contract/api", "contract/ledger", "say/text"},
 	"target":          {"contract/api", "judge", "say/redact", "say/text"}, // a service as a client sees it
+	"target/shopfile": {"say/text", "target"},                              // shop.yaml
 	"loadtest":        {"contract/api", "judge", "loadtest/client", "loadtest/follow", "loadtest/plan", "say/text", "target"},
 	"loadtest/follow": {"contract/api", "judge"},
 	"loadtest/client": {"contract/api", "judge", "loadtest/plan", "say/text", "target"},

@@ -69,9 +69,10 @@ var modules = map[string][]string{
 
 	"faultlab/rig/gear": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"},
 	"loadtest":          {"github.com/HdrHistogram/hdrhistogram-go", "github.com/google/uuid"},
-	"loadtest/client":   {"github.com/go-resty/resty/v2"},
+	"loadtest/client":   {"github.com/go-resty/resty/v2", "github.com/google/uuid"},
 	"target": {"github.com/go-json-experiment/json", "github.com/go-sql-driver/mysql", "github.com/google/uuid",
 		"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"},
+	"target/shopfile": {"github.com/goccy/go-yaml"},
 
 	"testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",

@@ -32,6 +32,12 @@ func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended in
 		w.buy(ctx, rec, ask, intended, v)
 		return
 	}
+	if w.script.visit != nil {
+		var left bool
+		if ask, left = w.script.visit(ask); !left {
+			return
+		}
+	}
 	if v.Twice && w.second != nil {
 		defer w.again(ctx, rec, ask, intended)()
 	}

@@ -40,6 +40,12 @@ func (f Foreign) settle() time.Duration { return cmp.Or(f.Settle, defaultSettle)
 func RunForeign(ctx context.Context, f Foreign, p plan.Plan, progress func(Progress)) (Result, error) {
 	p = p.WithDefaults()
 	p.Warmup, p.Store = 0, "" // the result describes the run as it was made
+	if f.Buy != nil {
+		p.Engine = plan.EngineResty // which keeps the headers of answers
+	}
+	if f.Arrange != nil {
+		p.SellOut = 0 // no more buyers than were arranged
+	}
 	if err := f.Validate(p); err != nil {
 		return Result{}, err
 	}
@@ -86,6 +92,7 @@ func inFlight(history []judge.Op) (most int) {
 // newService returns the service for a run, which notes in before the stock of each product, and in w the answers.
 func (f Foreign) newService(before map[int64]int64, w *witness) service {
 	call, _ := f.Caller() // At has called it once
+	w.promises = f.Promises
 	read := func(_ judge.ReservationKind, r target.Reply) target.Answer {
 		said := f.Read(r)
 		if said.Outcome == judge.Refused {
@@ -103,6 +110,12 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 			r.Product = f.ProductName(product)
 			return r
 		},
+	}
+	if f.Buy != nil {
+		s.script.base = f.URL
+		s.buyers = func(ctx context.Context, p plan.Plan) (func(target.Ask) (target.Ask, bool), error) {
+			return client.Buyers(ctx, f.Remote, p)
+		}
 	}
 	if f.Stock != (target.Source{}) {
 		s.ledger = func(ctx context.Context, product int64) (*api.Ledger, error) {
@@ -154,6 +167,10 @@ func (f Foreign) Validate(p plan.Plan) error {
 	if p.Retry > 0 && !f.HasKey() && !p.RetryUnsafe {
 		return plan.Fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may "+
 			"deduct twice"), "{{key}}")
+	}
+	if f.Arrange != nil && client.Arrivals(p.WithDefaults()) == 0 {
+		return plan.Fault(text.Of("buyers are arranged before the load: say how many there are, by --requests, --loops or " +
+			"--rate, and not by --duration alone"))
 	}
 	return p.Validate()
 }

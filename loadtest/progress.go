@@ -7,10 +7,11 @@ type Phase string
 
 // The phases of a run, in their order.
 const (
-	Resetting Phase = "reset"  // setting the stock
-	Warming   Phase = "warmup" // sending requests that do not count
-	Driving   Phase = "run"    // sending the plan, and waiting for the last answers
-	Settling  Phase = "settle" // waiting until every unknown outcome has happened or can no longer happen
+	Resetting Phase = "reset"   // setting the stock
+	Arranging Phase = "arrange" // preparing the buyers of somebody's service
+	Warming   Phase = "warmup"  // sending requests that do not count
+	Driving   Phase = "run"     // sending the plan, and waiting for the last answers
+	Settling  Phase = "settle"  // waiting until every unknown outcome has happened or can no longer happen
 	Judging   Phase = "judge"
 )
 

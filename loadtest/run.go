@@ -36,6 +36,13 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	if err := s.ready(ctx, &p); err != nil {
 		return Result{}, err
 	}
+	if s.buyers != nil {
+		phase(Arranging)
+		var err error
+		if s.script.visit, err = s.buyers(ctx, p); err != nil {
+			return Result{}, err
+		}
+	}
 	address, err := url.Parse(s.address)
 	if err != nil { // it has been parsed once
 		return Result{}, err
@@ -45,7 +52,7 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	if s.foreign {
 		s.script.note = hopeful(stop, s.script.note)
 	}
-	d, err := newDriver(p, client.Target{URL: address, Insecure: s.insecure}, s.script, !s.mode.Baseline)
+	d, err := newDriver(p, client.Target{URL: address, Insecure: s.insecure, Headers: s.buyers != nil}, s.script, !s.mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}

@@ -30,6 +30,8 @@ type service struct {
 	// ready sets the stock of every product of the plan. Where it cannot, it sets the plan's stock to what there is.
 	ready func(ctx context.Context, p *plan.Plan) error
 	warm  func(ctx context.Context, d *driver) error
+	// buyers gives what becomes script.visit, once the stock is set; nil = a purchase is one call.
+	buyers func(ctx context.Context, p plan.Plan) (func(target.Ask) (target.Ask, bool), error)
 	// ledger reads the ledger of a product; nil = it cannot be read.
 	ledger func(ctx context.Context, product int64) (*api.Ledger, error)
 	// judge judges a product by what was read.

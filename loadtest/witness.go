@@ -17,7 +17,8 @@ import (
 // count as sold look like the purchase that was tried. A verdict from statuses alone is the worst case; the bodies may
 // contradict it.
 type witness struct {
-	units int64 // of one purchase
+	units    int64                   // of one purchase
+	promises func(target.Reply) bool // see [target.Foreign.Promises]
 
 	mu       sync.Mutex
 	first    map[string]string // by code: status and body
@@ -64,7 +65,7 @@ func (w *witness) note(kind client.Kind, code string, r target.Reply) {
 	if kind != client.Accepted {
 		return
 	}
-	w.promised = w.promised || r.Promises()
+	w.promised = w.promised || w.promises(r)
 	for i, shape := range shapes {
 		l := &w.sold[i]
 		if l.count[shape] == 0 && len(l.count) <= mostShapes {

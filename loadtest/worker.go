@@ -21,7 +21,11 @@ const (
 
 // script makes the requests and reads the replies: the part that differs for a service that is not ours.
 type script struct {
-	call  func(a target.Ask) target.Call
+	call func(a target.Ask) target.Call
+	// visit gives an arrival its buyer, of somebody's service whose purchase takes several steps, and what he wants; false
+	// = nobody is left. nil = a purchase is one call.
+	visit func(a target.Ask) (target.Ask, bool)
+	base  string // the address of that service
 	read  func(kind judge.ReservationKind, r target.Reply) target.Answer
 	keyed bool                                                // each request has a new key, its repetitions the same one
 	mode  string                                              // of lastitem
@@ -85,18 +89,26 @@ func (w *worker) click(rec *recorder, ask target.Ask, intended int64) target.Ans
 
 // send sends a request once and records the outcome in s, unless rec is nil.
 func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sample) target.Answer {
-	call := w.script.call(ask)
 	if rec == nil {
-		answer := engine.Do(call)
+		answer := engine.Do(w.script.call(ask))
 		said, _ := client.Classify(&answer, ask.Kind, w.script.read)
 		return said
 	}
 	// The interval includes connecting, if needed. So it may be longer than the service's interval but never shorter, and
 	// two intervals that do not overlap prove an order.
+	read, call := w.script.read, target.Call{}
+	if ask.Visit == nil {
+		call = w.script.call(ask)
+	}
 	called := rec.now()
-	answer := engine.Do(call)
+	var answer client.Answer
+	if ask.Visit == nil {
+		answer = engine.Do(call)
+	} else {
+		answer, read = client.Visit(engine, w.script.base, ask.Visit)
+	}
 	returned := rec.now()
-	said, kind := client.Classify(&answer, ask.Kind, w.script.read)
+	said, kind := client.Classify(&answer, ask.Kind, read)
 	s.op, s.kind, s.code, s.again = ask.Op(said), kind, string(said.Code), said.Again
 	s.op.Client, s.op.Call, s.op.Return = w.id, called, returned
 	if s.lags = s.intended >= 0 && !s.retry; s.intended < 0 {

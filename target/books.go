@@ -177,9 +177,9 @@ func belowZero(err error) error {
 	return err
 }
 
-// minus stands before each pointer whose number is taken away from the stock: "/onHand-/allocated". In the name of a
-// member it is written %2D/.
-const minus = "-/"
+// minus stands before each pointer whose number is taken away from the stock, and plus before one that is added:
+// "/onHand+/returned-/allocated". In the names of members they are written %2D/ and %2B/.
+const minus, plus = "-/", "+/"
 
 // maxPages is how many pages of one list are read.
 const maxPages = 100
@@ -188,9 +188,10 @@ const maxPages = 100
 // (RFC 8288), or by a member next. what, stock or orders, names the option in errors.
 func (r *Remote) pages(ctx context.Context, s Source, what string, values map[string]string) (list, error) {
 	path, pointer, _ := strings.Cut(s.URL, "#")
-	pointers := []string{pointer}
+	added, taken := []string{pointer}, []string(nil)
 	if what == "stock" {
-		pointers = strings.Split(pointer, minus)
+		taken = strings.Split(pointer, minus)
+		added, taken = strings.Split(taken[0], plus), taken[1:]
 	}
 	base := r.URL
 	if host := hostOf(path); host != "" {
@@ -206,15 +207,15 @@ func (r *Remote) pages(ctx context.Context, s Source, what string, values map[st
 		}
 		reply.Body = []byte(strings.TrimPrefix(string(reply.Body), "\ufeff")) // some write a byte order mark first
 		var shown []row
-		for i, pointer := range pointers {
+		for i, pointer := range slices.Concat(added, taken) {
 			found, err := pick(reply.Body, pointer)
 			if err != nil {
 				return all, fmt.Errorf("--%s-url %q: %w in %.200s", what, s.URL, err, reply.Body)
 			}
-			if rows := rowsIn(found, scalar(found)); i > 0 {
+			if rows := rowsIn(found, scalar(found)); i >= len(added) {
 				all.less = append(all.less, rows...)
 			} else {
-				shown = rows
+				shown = append(shown, rows...)
 			}
 		}
 		near := around(reply.Body, pointer)

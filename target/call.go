@@ -136,6 +136,15 @@ func ReplyOf(status int, header http.Header) Reply {
 		RetryAfter: RetryAfter(header.Get("Retry-After")), Location: header.Get("Location")}
 }
 
+// Shown is a reply as a sentence shows it.
+func Shown(r Reply) string {
+	said := fmt.Sprint(r.Status)
+	if r.Location != "" {
+		said += " Location: " + r.Location
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %.200s", said, strings.Join(strings.Fields(string(r.Body)), " ")))
+}
+
 // Promises says whether the answer means that the outcome is told, or written, later.
 func (r Reply) Promises() bool {
 	return r.Status == http.StatusAccepted || r.Location != "" && r.Status != http.StatusCreated

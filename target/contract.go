@@ -26,6 +26,8 @@ type Ask struct {
 	For   time.Duration
 	Depth int // of a deduction, as an experiment: how often its lock is taken
 
+	Visit *Visit // the buyer of somebody's service whose purchase takes several steps
+
 	Reservation string // the id of the one that is confirmed, cancelled or extended
 	Order       string // the id of the one that is returned
 	Reason      string // of an adjustment, whose Quantity is what is added or, below zero, taken

@@ -21,7 +21,14 @@ type Foreign struct {
 	Ready string `json:"ready,omitempty"`
 	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name:
 	// value".
-	Request string   `json:"request"`
+	Request string `json:"request"`
+	// Arrange prepares a buyer, and Buy is his purchase, step by step; nil = Request is the purchase. Where Buy has steps,
+	// Request is the last one, for people. Session are headers of every step once what they mention was saved, and Then
+	// asks for an outcome that was promised; nil = the last step tells it.
+	Arrange []Step   `json:"arrange,omitempty"`
+	Buy     []Step   `json:"buy,omitempty"`
+	Session []string `json:"session,omitempty"`
+	Then    *Then    `json:"then,omitempty"`
 	Headers []string `json:"headers,omitempty"`
 	// ReadHeaders are added to the requests that reset and read, to whatever host they go; Headers go to no other host.
 	ReadHeaders []string `json:"read_headers,omitempty"`
@@ -34,18 +41,22 @@ type Foreign struct {
 	OK       Meaning `json:"ok"`
 	Refused  Meaning `json:"refused"`
 	Declined Meaning `json:"declined"`
-	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
+	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId. Order is another
+	// place for it; zero = OrderID says it.
 	OrderID string `json:"order_id,omitempty"`
+	Order   Save   `json:"order,omitzero"`
 	// SetupCmd are commands that prepare the servers of a lane, once, with the placeholders of Serve; SetupSQL follows.
 	SetupCmd []string `json:"setup_cmd,omitempty"`
 	// ReadyWithin is how long a replica may take until it is ready, and each SetupCmd; 0 = three minutes.
 	ReadyWithin time.Duration `json:"ready_within_ns,omitempty"`
 	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis),
-	// then runs ResetSQL, ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
+	// then runs ResetSQL, ResetRedis, ResetURL (requests to the service, METHOD PATH [BODY]) and ResetCmd (commands), in
+	// this order.
 	SetupSQL   []string `json:"setup_sql,omitempty"`
 	ResetSQL   []string `json:"reset_sql,omitempty"`
 	ResetRedis []string `json:"reset_redis,omitempty"`
 	ResetURL   []string `json:"reset_url,omitempty"`
+	ResetCmd   []string `json:"reset_cmd,omitempty"`
 	KeepRedis  bool     `json:"keep_redis,omitempty"`
 	// ResetWithin is how long all resets of one product may take together; 0 = a minute.
 	ResetWithin time.Duration `json:"reset_within_ns,omitempty"`
@@ -69,11 +80,13 @@ type Foreign struct {
 	Anonymous bool `json:"-"`
 }
 
-// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the
-// regular expression Body ("" = any).
+// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body and their header
+// Location match the regular expressions Body and Location ("" = any). Without statuses any below 500 will do, if there
+// is an expression; the zero value fits nothing.
 type Meaning struct {
-	Statuses []int  `json:"statuses"`
+	Statuses []int  `json:"statuses,omitempty"`
 	Body     string `json:"body,omitempty"`
+	Location string `json:"location,omitempty"`
 }
 
 // Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of
@@ -82,6 +95,45 @@ type Source struct {
 	SQL   string `json:"sql,omitempty"`
 	Redis string `json:"redis,omitempty"`
 	URL   string `json:"url,omitempty"`
+}
+
+// Step is one request of a purchase that takes several. Its texts may contain the placeholders of [StepWords], and the
+// names of what earlier steps have saved.
+type Step struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Type is the content type of Body; in JSON and in forms the values of placeholders are escaped.
+	Type string `json:"type,omitempty"`
+	Body string `json:"body,omitempty"`
+	// Headers are "Name: value".
+	Headers []string `json:"headers,omitempty"`
+	Save    []Save   `json:"save,omitempty"`
+	// Sold, Refused and Declined classify the answer. Sold says of the last step before Then that its answer is a promise;
+	// where the last step decides, [Foreign] has its meanings. A step of Arrange has Refused only.
+	Sold     Meaning `json:"sold,omitzero"`
+	Refused  Meaning `json:"refused,omitzero"`
+	Declined Meaning `json:"declined,omitzero"`
+}
+
+// String is METHOD PATH.
+func (s Step) String() string { return s.Method + " " + s.Path }
+
+// Save keeps a value of an answer under a name: what is at a JSON pointer, in a header or a cookie, or in the first
+// group of a regular expression, which looks into the header if there is one, else into the body.
+type Save struct {
+	Name   string `json:"name,omitempty"`
+	JSON   string `json:"json,omitempty"`
+	Header string `json:"header,omitempty"`
+	Cookie string `json:"cookie,omitempty"`
+	Regex  string `json:"regex,omitempty"`
+}
+
+// Then asks for the outcome of a purchase that was only promised, until an answer fits Until. If none does Within that
+// time, the outcome is unknown.
+type Then struct {
+	Step
+	Until  Meaning       `json:"until"`
+	Within time.Duration `json:"within_ns"`
 }
 
 // ServiceName is the name of the only mode of a foreign service.
@@ -107,6 +159,7 @@ var (
 	launchWords = slices.Concat([]string{"port", "addr", "replica"}, morePorts, serverWords)
 	askWords    = []string{"product", "quantity", "key"}
 	resetWords  = []string{"product", "stock"}
+	resetRun    = slices.Concat(resetWords, serverWords)
 )
 
 // ProductName is what stands for a product in place of {{product}}.
@@ -155,7 +208,11 @@ func (f *Foreign) TakesPassword() bool {
 
 // HasKey says whether a request carries an idempotency key; the fault retry needs one.
 func (f *Foreign) HasKey() bool {
-	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
+	said := append(slices.Clone(f.Headers), f.Request)
+	for _, s := range f.Buy {
+		said = append(append(said, s.Path, s.Body), s.Headers...)
+	}
+	return f.KeyHeader != "" || slices.Contains(mentions(said...), "key")
 }
 
 // WhyNoRetry says why the fault retry cannot be played; zero = it can.

@@ -2,14 +2,21 @@ package target
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"maps"
+	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
@@ -67,7 +74,7 @@ func plainPath(path string) string {
 
 // inPath are the values as they stand in a path or a query.
 func inPath(values map[string]string) map[string]string {
-	if said := strings.ReplaceAll(url.QueryEscape(values["product"]), "+", "%20"); said != values["product"] {
+	if said := inURL(values["product"]); said != values["product"] {
 		values = maps.Clone(values)
 		values["product"] = said
 	}
@@ -87,7 +94,7 @@ func headersIn(all []string) (headers []header) {
 func (t template) call(values map[string]string) Call {
 	c := Call{Method: t.method, Path: t.path(inPath(values))}
 	if body := t.body(values); body != "" {
-		c.Body, c.ContentType = []byte(body), "application/x-www-form-urlencoded"
+		c.Body, c.ContentType = []byte(body), formType
 		if json.Valid(c.Body) {
 			c.ContentType = jsonType
 		}
@@ -102,8 +109,12 @@ func (t template) call(values map[string]string) Call {
 	return c
 }
 
-// Caller returns what makes the requests of the description. It fills in the product, the quantity and the key.
+// Caller returns what makes the requests of the description. It fills in the product, the quantity and the key. nil =
+// a purchase takes several steps, see [Foreign.NewVisit].
 func (f *Foreign) Caller() (func(Ask) Call, error) {
+	if f.Buy != nil { // see NewVisit
+		return nil, nil
+	}
 	t, err := f.parse(f.Request)
 	if err != nil {
 		return nil, text.Of("--request %q: %w").Errorf(f.Request, err)
@@ -118,27 +129,34 @@ func (f *Foreign) Caller() (func(Ask) Call, error) {
 	}, nil
 }
 
-// Read classifies a reply, and takes the order's id from it. Meanings with an expression for the body are tried first,
-// since a service that answers everything with 200 states the outcome only in the body.
-func (f *Foreign) Read(r Reply) Answer {
-	a := unknown(r)
-	meanings := []struct {
-		m       Meaning
-		outcome judge.Outcome
-	}{{f.Refused, judge.Refused}, {f.Declined, judge.Declined}, {f.OK, judge.OK}}
+// Read classifies a reply, and takes the order's id from it.
+func (f *Foreign) Read(r Reply) Answer { return f.answer(r, classify(r, f.OK, f.Refused, f.Declined)) }
+
+// classify finds the outcome. Meanings with an expression are tried first, since a service that answers everything with
+// 200 states the outcome only in the body.
+func classify(r Reply, sold, refused, declined Meaning) judge.Outcome {
 	for _, strict := range []bool{true, false} {
-		for _, x := range meanings {
-			if (x.m.Body != "") == strict && a.Outcome == judge.Unknown && x.m.fits(r.Status, r.Body) {
-				a.Outcome = x.outcome
+		for _, x := range []struct {
+			m       Meaning
+			outcome judge.Outcome
+		}{{refused, judge.Refused}, {declined, judge.Declined}, {sold, judge.OK}} {
+			if (x.m.Body+x.m.Location != "") == strict && x.m.fits(r) {
+				return x.outcome
 			}
 		}
 	}
-	switch a.Outcome {
+	return judge.Unknown
+}
+
+// answer is a reply with this outcome.
+func (f *Foreign) answer(r Reply, outcome judge.Outcome) Answer {
+	a := unknown(r)
+	switch a.Outcome = outcome; outcome {
 	case judge.OK:
-		a.Again, a.Code, a.OrderID = false, "", f.orderIn(r.Body)
+		a.Again, a.Code, a.OrderID = false, "", f.orderIn(r)
 	case judge.Refused:
 		a.Again, a.Code = false, api.SoldOut
-		a.OrderID = cmp.Or(f.orderIn(r.Body), r.Location[strings.LastIndexByte(r.Location, '/')+1:]) // if it was sold before
+		a.OrderID = cmp.Or(f.orderIn(r), r.Location[strings.LastIndexByte(r.Location, '/')+1:]) // if it was sold before
 	case judge.Declined:
 		a.Code = api.LockBusy // the judge counts this code to find a product that is stuck
 	default:
@@ -146,9 +164,18 @@ func (f *Foreign) Read(r Reply) Answer {
 	return a
 }
 
-func (m Meaning) fits(status int, body []byte) bool {
-	return slices.Contains(m.Statuses, status) && (m.Body == "" || expression(m.Body).Match(body))
+func (m Meaning) fits(r Reply) bool {
+	if m.Body+m.Location == "" && m.Statuses == nil || m.Statuses == nil && r.Status >= http.StatusInternalServerError {
+		return false
+	}
+	return (m.Statuses == nil || slices.Contains(m.Statuses, r.Status)) &&
+		(m.Body == "" || expression(m.Body).Match(r.Body)) &&
+		(m.Location == "" || expression(m.Location).MatchString(r.Location))
 }
+
+// Promises says whether an answer that means sold says that the outcome is told, or the order written, later. Where a
+// redirect is the outcome it does not.
+func (f *Foreign) Promises(r Reply) bool { return r.Promises() && f.OK.Location == "" }
 
 // expressions keeps the compiled ones: a load test reads thousands of answers a second.
 var expressions sync.Map
@@ -163,13 +190,17 @@ func expression(said string) *regexp.Regexp {
 }
 
 // orderIn returns the order's id in an answer; "" = the answer has none.
-func (f *Foreign) orderIn(body []byte) string {
+func (f *Foreign) orderIn(r Reply) string {
+	if f.Order != (Save{}) {
+		id, _ := f.Order.in(r)
+		return id
+	}
 	places := []string{"/order_id", "/orderId"}
 	if f.OrderID != "" {
 		places = []string{f.OrderID}
 	}
 	for _, at := range places {
-		if v, err := pick(body, at); err == nil {
+		if v, err := pick(r.Body, at); err == nil {
 			return scalar(v)
 		}
 	}
@@ -188,3 +219,54 @@ func (f *Foreign) Launch(line string, values map[string]string) (argv, env []str
 	}
 	return argv, env
 }
+
+// mostCommandLines is how many of its last lines are shown of a command that failed.
+const mostCommandLines = 20
+
+// Run runs a command of the description, see [Foreign.Launch], in its working directory. An error has its last lines.
+func (f *Foreign) Run(ctx context.Context, line string, values map[string]string) error {
+	argv, env := f.Launch(line, values)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = f.Dir, append(os.Environ(), env...), time.Second
+	out, err := cmd.CombinedOutput()
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("%w\n    %s", err, strings.Join(lines[max(0, len(lines)-mostCommandLines):], "\n    "))
+	}
+	return nil
+}
+
+// in is the value in an answer.
+func (s Save) in(r Reply) (value string, there bool) {
+	switch {
+	case s.JSON != "":
+		found, err := pick(r.Body, s.JSON)
+		return scalar(found), err == nil && string(found) != "null"
+	case s.Cookie != "":
+		for _, c := range (&http.Response{Header: r.Header}).Cookies() {
+			if c.Name == s.Cookie {
+				value, there = c.Value, true
+			}
+		}
+		return value, there
+	case s.Header != "":
+		if value = r.Header.Get(s.Header); s.Regex == "" {
+			return value, value != ""
+		}
+	default:
+		value = string(r.Body)
+	}
+	found := expression(s.Regex).FindStringSubmatch(value)
+	if found == nil {
+		return "", false
+	}
+	if value = found[min(1, len(found)-1)]; strings.Contains(r.Header.Get("Content-Type"), "html") {
+		value = html.UnescapeString(value)
+	}
+	return value, true
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// inURL is a value as it stands in a path or a query.
+func inURL(said string) string { return strings.ReplaceAll(url.QueryEscape(said), "+", "%20") }

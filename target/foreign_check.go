@@ -30,7 +30,7 @@ func (f *Foreign) checkMeanings() error {
 		}
 	}
 	for _, status := range f.OK.Statuses {
-		if f.OK.Body+f.Refused.Body == "" && slices.Contains(f.Refused.Statuses, status) {
+		if f.OK.Body+f.Refused.Body+f.OK.Location+f.Refused.Location == "" && slices.Contains(f.Refused.Statuses, status) {
 			return text.Of("status %d means both sold and sold out: tell the answers apart by --ok-body and --refused-body").
 				Errorf(status)
 		}
@@ -52,11 +52,7 @@ func (f *Foreign) checkLaunch() error {
 		}
 	}
 	for _, said := range f.SetupCmd {
-		words, err := splitWords(said)
-		if err == nil && len(words) == 0 {
-			err = text.Of("want a command").Errorf()
-		}
-		if err := cmp.Or(err, onlyMentions("setup-cmd", said, serverWords)); err != nil {
+		if err := cmp.Or(aCommand(said), onlyMentions("setup-cmd", said, serverWords)); err != nil {
 			return fmt.Errorf("--setup-cmd %q: %w", said, err)
 		}
 	}
@@ -80,11 +76,20 @@ func (f *Foreign) checkLaunch() error {
 	return nil
 }
 
+// aCommand returns an error if a text is no command line.
+func aCommand(said string) error {
+	words, err := splitWords(said)
+	if err == nil && len(words) == 0 {
+		err = text.Of("want a command").Errorf()
+	}
+	return err
+}
+
 func (f *Foreign) checkRequests() error {
 	if _, err := f.Caller(); err != nil {
 		return err
 	}
-	if err := onlyMentions("request", f.Request, askWords); err != nil {
+	if err := onlyMentions("request", f.Request, askWords); f.Buy == nil && err != nil {
 		return err
 	}
 	if slices.Contains(f.Products, "") {
@@ -102,12 +107,14 @@ func (f *Foreign) checkRequests() error {
 }
 
 // Resets says whether the description tells how to set the stock.
-func (f *Foreign) Resets() bool { return len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) > 0 }
+func (f *Foreign) Resets() bool {
+	return len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL)+len(f.ResetCmd) > 0
+}
 
 func (f *Foreign) checkReset() error {
 	if !f.Resets() {
-		return text.Of("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of " +
-			"{{product}} and no orders").Errorf()
+		return text.Of("give --reset-sql, --reset-redis, --reset-url or --reset-cmd: every schedule begins with {{stock}} " +
+			"units of {{product}} and no orders").Errorf()
 	}
 	return f.checkResets()
 }
@@ -121,6 +128,11 @@ func (f *Foreign) checkResets() error {
 	for _, said := range slices.Concat(f.ResetSQL, f.ResetRedis, f.ResetURL) {
 		if err := onlyMentions("reset-...", said, resetWords); err != nil {
 			return err
+		}
+	}
+	for _, said := range f.ResetCmd {
+		if err := cmp.Or(aCommand(said), onlyMentions("reset-cmd", said, resetRun)); err != nil {
+			return fmt.Errorf("--reset-cmd %q: %w", said, err)
 		}
 	}
 	for _, said := range f.ResetRedis {
@@ -181,7 +193,7 @@ func (s Source) check(what string, absolute bool) error {
 }
 
 // onlyPlaceholder matches a value that the lab fills in, and that tells nothing.
-var onlyPlaceholder = regexp.MustCompile(`^\s*\{\{\w+\}\}\s*$`)
+var onlyPlaceholder = regexp.MustCompile(`^\s*(?:Bearer |Token )?\{\{\w+\}\}\s*$`)
 
 // MarshalJSON leaves the values of Env and Headers out, which may be passwords: a story holds their names. Placeholders
 // stay.
@@ -197,19 +209,58 @@ func (f Foreign) MarshalJSON() ([]byte, error) {
 	}
 	type fields Foreign // without this method
 	f.Env, f.Headers, f.ReadHeaders = names(f.Env, "="), names(f.Headers, ":"), names(f.ReadHeaders, ":")
+	f.Session = names(f.Session, ":")
+	f.Arrange, f.Buy = slices.Clone(f.Arrange), slices.Clone(f.Buy)
+	if f.Then != nil {
+		then := *f.Then
+		f.Then = &then
+	}
+	for _, s := range f.steps() {
+		s.Headers = names(s.Headers, ":")
+	}
 	return json.Marshal(fields(f))
+}
+
+// steps are all steps.
+func (f *Foreign) steps() (all []*Step) {
+	for i := range f.Arrange {
+		all = append(all, &f.Arrange[i])
+	}
+	for i := range f.Buy {
+		all = append(all, &f.Buy[i])
+	}
+	if f.Then != nil {
+		all = append(all, &f.Then.Step)
+	}
+	return all
+}
+
+// Sends lists the requests of a purchase, METHOD PATH [BODY].
+func (f *Foreign) Sends() (all []string) {
+	for _, s := range f.steps() {
+		all = append(all, strings.TrimSpace(s.String()+" "+s.Body))
+	}
+	if all == nil {
+		all = []string{f.Request}
+	}
+	return all
 }
 
 // Complete gives the variables and headers of a story their values: those of env (NAME=VALUE) and headers ("Name:
 // value"), else those of lookup, where the header X-Api-Key is X_API_KEY. It returns the options that are missing.
 func (f *Foreign) Complete(env, headers []string, lookup func(string) (string, bool)) (missing []string) {
-	for _, x := range []struct {
+	type given struct {
 		all, given  []string
 		sep, option string
-	}{
+	}
+	places := []given{
 		{f.Env, env, "=", "--env "}, {f.Headers, headers, ":", "--header "},
-		{f.ReadHeaders, headers, ":", "--read-header "},
-	} {
+		{f.ReadHeaders, headers, ":", "--read-header "}, {f.Session, headers, ":", "--header "},
+	}
+	for _, s := range f.steps() {
+		places = append(places, given{s.Headers, headers, ":", "--header "})
+	}
+	for _, x := range places {
 		for i, name := range x.all {
 			if strings.Contains(name, x.sep) {
 				continue

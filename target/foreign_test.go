@@ -267,7 +267,7 @@ func TestRemoteResetsAndReads(t *testing.T) {
 	}))
 	defer close(done)
 	f := &Foreign{Request: "POST /buy", ResetURL: []string{"POST /reset"}, ResetWithin: 50 * time.Millisecond,
-		Stock: Source{URL: "/stock#/on-/out"}}
+		Stock: Source{URL: "/stock#/on/a+/on/b-/out"}}
 	r, err := f.At(s.URL, "", "")
 	testkit.Must(t, err)
 	if _, err := r.Prepare(t.Context(), 7, 5); err == nil || !strings.Contains(err.Error(), "than 50ms: --reset-within") {

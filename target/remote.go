@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,6 +32,10 @@ type Remote struct {
 	// Redis runs a command and returns the values of its answer, nested arrays flattened and nil values left out; nil =
 	// there is none.
 	Redis func(ctx context.Context, words ...string) ([]string, error)
+	// Servers are the values of the placeholders of ResetCmd beside product and stock; nil = it may have no others.
+	Servers map[string]string
+	// Watch is told of every step of a purchase that is tried; nil = it is not. See [Visit.Note].
+	Watch func(step string, c Call, r Reply, saved map[string]string)
 
 	tried     map[int64]tried // by product, see Try
 	last      sync.Map        // by product, the reading of Ledger
@@ -102,6 +107,9 @@ func (r *Remote) check() error {
 			err = cmp.Or(err, s.check(what, true))
 		}
 	}
+	for _, said := range f.ResetCmd { // which servers they are, only the lab knows
+		err = cmp.Or(err, onlyMentions("reset-cmd", said, resetWords))
+	}
 	switch {
 	case err != nil:
 		return err
@@ -169,6 +177,16 @@ func (r *Remote) resetAll(ctx context.Context, values map[string]string) error {
 	for _, said := range r.ResetURL {
 		if _, err := r.fetch(ctx, r.URL, said, values); err != nil {
 			return fmt.Errorf("--reset-url: %w", err)
+		}
+	}
+	if len(r.ResetCmd) == 0 {
+		return nil
+	}
+	all := maps.Clone(values)
+	maps.Copy(all, r.Servers)
+	for _, said := range r.ResetCmd {
+		if err := r.Run(ctx, said, all); err != nil {
+			return fmt.Errorf("--reset-cmd %q: %w", said, err)
 		}
 	}
 	return nil

@@ -2,10 +2,8 @@ package target
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,18 +27,15 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 		return text.Of("the stock of product %s is %d, and one purchase is tried before a run: set it to more, or "+
 			"give --reset-url, --reset-sql or --reset-redis, which set it before each run").Errorf(r.ProductName(product), left)
 	}
-	caller, err := r.Caller()
-	if err != nil {
-		return err
-	}
 	once := r.client() // as a load does: it does not follow the answer to another address
 	once.Timeout = remotePatience
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	reply, err := caller(Ask{Product: product, Quantity: units, Key: uuid.NewString()}).Send(ctx, once, r.URL)
+	reply, said, err := r.once(ctx, Ask{Product: product, Quantity: units, Key: uuid.NewString()}, before,
+		Via{r.URL, func(c Call) (Reply, error) { return c.Send(ctx, once, r.URL) }})
 	if err != nil {
 		return text.Of("one purchase of product %s was tried: %w").Errorf(r.ProductName(product), err)
 	}
-	if said := r.Read(reply); said.Outcome != judge.OK {
+	if said.Outcome != judge.OK {
 		return unfit(text.Of("one purchase of product %s was tried, and answered %s, which does not mean sold: is "+
 			"this the request that sells (--request), and do --ok, --ok-body, --refused and --refused-body fit its answer?"),
 			r.ProductName(product), Shown(reply))
@@ -59,6 +54,53 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 	}
 	r.learn(product, seen)
 	return nil
+}
+
+// once makes a purchase. A buyer who is arranged must not move the stock: under load many are, before the first buys.
+func (r *Remote) once(ctx context.Context, a Ask, before *api.Ledger, via Via) (Reply, Answer, error) {
+	if r.Buy == nil {
+		c := func(c Call) (Reply, error) {
+			reply, err := via.Do(c)
+			if r.Watch != nil && err == nil {
+				r.Watch("buy", c, reply, nil)
+			}
+			return reply, err
+		}
+		return r.Once(ctx, a, Via{via.Base, c})
+	}
+	v := r.NewVisit(a.Product, a.Quantity, a.Key)
+	v.Note = r.Watch
+	if err := v.Arrange(via); err != nil {
+		return Reply{}, Answer{}, err
+	}
+	if r.Stock != (Source{}) && !v.Refused() {
+		left, _, err := r.left(ctx, a.Product)
+		if err != nil {
+			return Reply{}, Answer{}, err
+		}
+		if fell := before.Stock[ForeignStore] - left; fell != 0 {
+			return Reply{}, Answer{}, unfit(text.Of("before the buyer bought, the stock fell by %d: a step of arrange takes "+
+				"the units, and belongs to buy"), fell)
+		}
+	}
+	return v.Buy(ctx, via, true)
+}
+
+// Once makes one whole purchase and returns the answer that decides, and what it means.
+func (f *Foreign) Once(ctx context.Context, a Ask, via Via) (Reply, Answer, error) {
+	if f.Buy != nil {
+		v := f.NewVisit(a.Product, a.Quantity, a.Key)
+		if err := v.Arrange(via); err != nil {
+			return Reply{}, Answer{}, err
+		}
+		return v.Buy(ctx, via, true)
+	}
+	caller, err := f.Caller()
+	if err != nil {
+		return Reply{}, Answer{}, err
+	}
+	r, err := via.Do(caller(a))
+	return r, f.Read(r), err
 }
 
 // watch reads the books until a purchase shows in them, or patience is over.
@@ -133,15 +175,6 @@ func (r *Remote) unmoved(before, after *api.Ledger, units int64, seen tried, pat
 	}
 	return unfit(text.Of("%s; the stock fell by %d and %d [order|orders] came, want %d and 1: does somebody else sell "+
 		"this product?"), tried, fell, more, units)
-}
-
-// Shown is a reply as a sentence shows it.
-func Shown(r Reply) string {
-	said := fmt.Sprint(r.Status)
-	if r.Location != "" {
-		said += " Location: " + r.Location
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s %.200s", said, strings.Join(strings.Fields(string(r.Body)), " ")))
 }
 
 // learn keeps what a purchase has shown. It must not run beside a reading.

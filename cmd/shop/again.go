@@ -15,6 +15,11 @@ var notAgain = []string{"output", "out", "html", "markdown", "history", "details
 // again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords and other
 // credentials are masked. The flags of except are left out too.
 func again(command string, set *pflag.FlagSet, except ...string) string {
+	set.Visit(func(f *pflag.Flag) {
+		if f.Annotations[fromFile] != nil {
+			except = append(except, f.Name)
+		}
+	})
 	return cli.Again("bin/shop "+command, set, masked, append(except, notAgain...)...)
 }
 

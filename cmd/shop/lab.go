@@ -64,7 +64,7 @@ could be judged.`).In(lang),
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' " +
 			"\\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE " +
-			"orders:{{product}} 0 -1'",
+			"orders:{{product}} 0 -1'\n  shop lab --service shop.yaml --fault replicas --lanes 1",
 		Args: cli.Arguments(0, 0),
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, &f) }),
 	}

@@ -63,10 +63,16 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 
 // service checks the flags and returns the service that they describe; nil without --serve.
 func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
-	if s.f.Serve == "" {
-		if cmd.Flags().Changed("replay") { // its file has only the names of these
-			return nil, alone(cmd.Flags(), "serve", "env", "header")
-		}
+	if err := s.load(cmd.Flags()); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.f.Serve != "":
+	case s.file != nil:
+		return nil, cli.Usage(text.Of("%s has no start.command: the lab starts three replicas of your service by it"), s.path)
+	case cmd.Flags().Changed("replay"): // its file has only the names of these
+		return nil, alone(cmd.Flags(), "serve", "env", "header")
+	default:
 		return nil, alone(cmd.Flags(), "serve")
 	}
 	f := s.f
@@ -97,6 +103,9 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 			f.LockTTL > time.Minute {
 			return nil, cli.Usage(text.Of("--lock-ttl %q: want 1ms to 1m"), s.lockTTL)
 		}
+	}
+	if err := f.Check(); err != nil {
+		return nil, cli.Misuse(s.where(cmd.Flags(), err))
 	}
 	return equip(&f)
 }

@@ -164,7 +164,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 			return err
 		}
 		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL,
-			o.Serve.Orders.URL}, slices.Concat(o.Serve.SetupCmd, o.Serve.ResetURL)...) {
+			o.Serve.Orders.URL}, slices.Concat(o.Serve.SetupCmd, o.Serve.ResetURL, o.Serve.ResetCmd, o.Serve.Sends())...) {
 			if strings.Contains(said, redact.Hidden) {
 				return cli.Usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
 					"--header"), f.replay, said)
@@ -172,8 +172,8 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		}
 		notes := cmd.ErrOrStderr()
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
-			strings.Join(append(slices.Clone(o.Serve.SetupCmd), o.Serve.Serve), "; "),
-			append([]string{o.Serve.Request}, o.Serve.ResetURL...))
+			strings.Join(append(slices.Concat(o.Serve.SetupCmd, o.Serve.ResetCmd), o.Serve.Serve), "; "),
+			append(o.Serve.Sends(), o.Serve.ResetURL...))
 		told.Lanes = cmp.Or(told.Lanes, defaultForeignLanes)
 	}
 	if told.Lanes > 0 && !cmd.Flags().Changed("lanes") { // a service with one fixed product has one lane

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -86,7 +87,8 @@ Named plans, which the other flags override:
   shop loadtest --mode noop --stages 10s:100,30s:2000 --lang zh
   shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
-    --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'`,
+    --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'
+  shop loadtest --service shop.yaml --vus 50 --requests 2000`,
 		Args: cli.Arguments(0, 0),
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
@@ -101,13 +103,19 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	f.plan.add(set, f.lang)
 	cli.Section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
 	cli.Section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
-	cmd.MarkFlagsMutuallyExclusive("request", "mode")
+	for _, foreign := range []string{"request", "service"} {
+		cmd.MarkFlagsMutuallyExclusive(foreign, "mode")
+		cmd.MarkFlagsMutuallyExclusive("durable", foreign)
+	}
 	cmd.MarkFlagsMutuallyExclusive("durable", "url")
-	cmd.MarkFlagsMutuallyExclusive("durable", "request")
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
 func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
+	if err := f.service.load(f.plan.set); err != nil {
+		return err
+	}
+	f.plan.names = f.service.f.Products
 	thresholds, err := f.check()
 	if err != nil {
 		return err
@@ -145,20 +153,30 @@ func (f *loadtestFlags) comparing(ctx context.Context) (compare.Comparing, error
 	return what, err
 }
 
-// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
-// command line: it is found before any load.
-func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
+// remote is the service that is not lastitem, with its stores.
+func (f *loadtestFlags) remote() (*target.Remote, error) {
 	d := f.service.f
 	d.Insecure, d.Products = f.insecure, f.plan.names
+	d.Dir, _ = os.Getwd() // "" is the same
 	if err := f.service.read(&d); err != nil {
-		return err
+		return nil, err
 	}
 	if f.stockPath != "" {
 		d.Stock.URL += "#/" + strings.NewReplacer("$.", "", ".", "/", "[", "/", "]", "").Replace(f.stockPath)
 	}
 	remote, err := d.At(f.url, f.redis, f.sql)
 	if err != nil {
-		return cli.Misuse(err)
+		return nil, cli.Misuse(f.service.where(f.plan.set, err))
+	}
+	return remote, nil
+}
+
+// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
+// command line: it is found before any load.
+func (f *loadtestFlags) foreign(ctx context.Context, what *compare.Comparing) error {
+	remote, err := f.remote()
+	if err != nil {
+		return err
 	}
 	x := loadtest.Foreign{Remote: remote, Name: f.name, Lang: f.lang, Settle: f.settle}
 	if f.plan.given("settle") {

@@ -218,7 +218,9 @@ func (f *planFlags) plans() ([]plan.Plan, error) {
 		}
 		f.plan.Stages = stages
 	}
-	if n, err := strconv.Atoi(f.count); err == nil {
+	if f.names != nil { // of a file
+		f.plan.Products = len(f.names)
+	} else if n, err := strconv.Atoi(f.count); err == nil {
 		f.plan.Products = n
 	} else if f.given("products") {
 		f.names = strings.Split(f.count, ",")
@@ -295,7 +297,7 @@ func (f *planFlags) override(p *plan.Plan) {
 	if f.given("stages") {
 		p.Stages = f.plan.Stages
 	}
-	if f.given("products") {
+	if f.given("products") || f.names != nil {
 		p.Products = f.plan.Products
 	}
 	if f.given("store") {
@@ -320,7 +322,8 @@ func (f *planFlags) given(names ...string) bool {
 func (f *loadtestFlags) check() ([]compare.Threshold, error) {
 	switch {
 	case f.mode == "" && f.service.f.Request == "":
-		return nil, cli.Usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request"))
+		return nil, cli.Usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request or " +
+			"--service"))
 	case f.details && f.output.Form != cli.Text:
 		return nil, cli.Usage(text.Of("--details goes with the text, not with --output %s"), f.output.Form)
 	case f.replicas < 0:

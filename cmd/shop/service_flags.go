@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"lastitem/internal/cli"
 	"lastitem/say/text"
 	"lastitem/target"
+	"lastitem/target/shopfile"
 )
 
 // serviceFlags describe what is sent to a service that is not lastitem, what its answers mean, and how its stock is set
@@ -20,6 +23,8 @@ type serviceFlags struct {
 	f                     target.Foreign
 	ok, refused, declined string
 	setup                 []string
+	path                  string         // of the file that describes it; "" = the flags do
+	file                  *shopfile.File // see load; nil = there is none
 }
 
 // statusNames are other names of the flags for statuses.
@@ -29,6 +34,8 @@ var statusNames = map[string]string{"ok-status": "ok", "refused-status": "refuse
 func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
 	cli.Flags{
+		{"service", &s.path, nil, text.Of("shop.yaml: the file that describes your service, also one whose purchase takes " +
+			"several requests; flags replace its fields (docs/shop-yaml.md)")},
 		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, " +
 			"{{quantity}} and {{key}}")},
 		{"header", (*cli.Repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
@@ -47,6 +54,7 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 			"empties Redis first")},
 		{"reset-url", (*cli.Repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD " +
 			"PATH [BODY]")},
+		{"reset-cmd", (*cli.Repeated)(&f.ResetCmd), nil, text.Of("command for the same purpose, run after the others")},
 		{"reset-within", &f.ResetWithin, time.Minute, text.Of("how long all resets of a product may take together")},
 		{"stock-sql", &f.Stock.SQL, nil, text.Of("query that returns the remaining stock of {{product}}")},
 		{"stock-redis", &f.Stock.Redis, nil, text.Of("Redis command that returns the remaining stock")},
@@ -59,7 +67,8 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
 			"pointer into the answer")},
 	}.Add(set, lang)
-	cli.Once(set, "request", "key-header", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis",
+	cli.FileFlag(set, "service")
+	cli.Once(set, "service", "request", "key-header", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis",
 		"orders-url")
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
@@ -86,13 +95,92 @@ func (s *serviceFlags) meanings(set *pflag.FlagSet, lang string) {
 	cli.Once(set, "ok-body", "refused-body", "declined-body", "order-id")
 }
 
+// anyStatus is what a flag for statuses says where the body alone decides: any below 500.
+const anyStatus = "any"
+
+// fromFile marks a flag whose value comes from the file of --service: no command line needs to repeat it.
+const fromFile = "shop.yaml"
+
+// replaced says whether a flag that was given replaces a field that is another flag: of the places of the stock, of
+// those of the orders, and of the resets the user gives all or none.
+func replaced(given, field string) bool {
+	return given == field || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
+		return strings.HasPrefix(given, group) && strings.HasPrefix(field, group) &&
+			given != "reset-within" && field != "reset-within"
+	})
+}
+
+// load reads the file of --service into the flags that were not given, and the steps that it has.
+func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
+	if s.path == "" {
+		return nil
+	}
+	if s.file, err = shopfile.Read(s.path); err != nil {
+		return cli.Misuse(err)
+	}
+	var given []string
+	set.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
+	if slices.Contains(given, "request") && s.file.Buy != nil {
+		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
+	}
+	for _, x := range s.file.Settings {
+		f := set.Lookup(x.Flag)
+		if f == nil || slices.ContainsFunc(given, func(name string) bool { return replaced(name, x.Flag) }) {
+			continue
+		}
+		if err := set.Set(x.Flag, x.Value); err != nil {
+			return cli.Usage(text.Of("%s:%d: %s: %w"), s.path, x.Line, x.Field, err)
+		}
+		f.Annotations = maps.Clone(f.Annotations)
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[fromFile] = []string{}
+	}
+	f := &s.f
+	f.Arrange, f.Buy, f.Session, f.Then, f.Order = s.file.Arrange, s.file.Buy, s.file.Session, s.file.Then, s.file.Order
+	f.OK.Location, f.Refused.Location, f.Declined.Location = s.file.Sold, s.file.Refused, s.file.Declined
+	if s.file.Products != nil && !slices.Contains(given, "products") {
+		f.Products = s.file.Products
+	}
+	return nil
+}
+
+// where says of a mistake that names a flag which field of the file it is.
+func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
+	if err == nil || s.file == nil {
+		return err
+	}
+	named := flagNamed.FindStringSubmatch(text.ErrorIn("en", err))
+	for _, x := range s.file.Settings {
+		f := set.Lookup(x.Flag)
+		if named == nil || f == nil || f.Annotations[fromFile] == nil {
+			continue
+		}
+		group := strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])
+		if x.Flag == named[1] || group && slices.Contains(target.Mentions(x.Value), named[2]) {
+			return text.Of("%s:%d: %s: %w").Errorf(s.path, x.Line, x.Field, err)
+		}
+	}
+	return text.Of("%s: %w").Errorf(s.path, err)
+}
+
+// flagNamed matches the flag that a mistake begins with, which may be one of a group, and the placeholder that is wrong.
+var flagNamed = regexp.MustCompile(`^--([a-z-]+)(?:\.\.\.: unknown placeholder \{\{(\w+)\}\})?`)
+
 // read completes the description by the flags that must be parsed.
 func (s *serviceFlags) read(f *target.Foreign) (err error) {
 	for _, x := range []struct {
 		name, text string
 		into       *target.Meaning
 	}{{"ok", s.ok, &f.OK}, {"refused", s.refused, &f.Refused}, {"declined", s.declined, &f.Declined}} {
-		if x.into.Statuses, err = statuses(x.text); err != nil {
+		switch {
+		case x.text != anyStatus:
+			x.into.Statuses, err = statuses(x.text)
+		case x.into.Body+x.into.Location == "":
+			err = text.Of("it needs --%s-body").Errorf(x.name)
+		}
+		if err != nil {
 			return cli.Usage(text.Of("--%s %q: %w"), x.name, x.text, err)
 		}
 	}

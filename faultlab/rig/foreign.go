@@ -3,13 +3,10 @@ package rig
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -47,41 +44,48 @@ func Foreign(f *target.Foreign) Service {
 		},
 		Dir: f.Dir, Alone: true, Waits: true, Open: !f.TakesPassword(), Keyless: !f.HasKey(),
 		ProductName: f.ProductName, MorePorts: f.MorePorts(), ReadyWithin: f.ReadyWithin, ResetWithin: f.ResetWithin,
-		learnt: new(learnt), Gone: f.Gone, Settle: f.Settle,
+		learnt: new(learnt), Gone: f.Gone, Settle: f.Settle, Visit: visits(f),
+		Promised: func(r target.Reply) bool { return f.Then != nil || f.Promises(r) },
 	}
+}
+
+// visits makes the buyers of a service whose purchase takes several steps; nil = it takes one.
+func visits(f *target.Foreign) func(product, quantity int64, key string) *target.Visit {
+	if f.Buy == nil {
+		return nil
+	}
+	return f.NewVisit
 }
 
 // setUp runs the commands that prepare the lane's servers, past the proxies.
 func setUp(ctx context.Context, at Site, f *target.Foreign) error {
-	values := launchValues(Launch{TTL: at.TTL, URLs: at.Direct()}, "127.0.0.1:0")
 	for _, said := range f.SetupCmd {
-		argv, env := f.Launch(said, values)
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.ReadyWithin, setupWithin))
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Dir, cmd.Env, cmd.WaitDelay = f.Dir, append(os.Environ(), env...), time.Second
-		out, err := cmd.CombinedOutput()
-		err = errors.Join(err, ctx.Err())
+		err := f.Run(ctx, said, serverValues(at))
 		cancel()
 		if err != nil {
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-			return fmt.Errorf("faultlab: --setup-cmd %q: %w\n    %s", said, err,
-				strings.Join(lines[max(0, len(lines)-mostSetupLines):], "\n    "))
+			return fmt.Errorf("faultlab: --setup-cmd %q: %w", said, err)
 		}
 	}
 	return nil
 }
 
-// A command that prepares a lane may take setupWithin, unless the description says otherwise; if it fails, its last
-// lines are shown.
-const (
-	setupWithin    = 3 * time.Minute
-	mostSetupLines = 20
-)
+// setupWithin is how long a command that prepares a lane may take, unless the description says otherwise.
+const setupWithin = 3 * time.Minute
+
+// serverValues are the values of the placeholders for the servers of a lane, past the proxies.
+func serverValues(at Site) map[string]string {
+	return launchValues(Launch{TTL: at.TTL, URLs: at.Direct()}, "127.0.0.1:0")
+}
 
 // remote is the service as the lab reads and resets it: its stores without the proxies, and a replica that can answer.
 func remote(f *target.Foreign, at Site) *target.Remote {
 	db, _ := at.SQL.DB() // the lane has none if the service uses none
-	return &target.Remote{Foreign: f, URL: at.URL, SQL: db, Redis: at.Redis().All}
+	r := &target.Remote{Foreign: f, URL: at.URL, SQL: db, Redis: at.Redis().All}
+	if f.ResetCmd != nil {
+		r.Servers = serverValues(at)
+	}
+	return r
 }
 
 // foreignReset empties Redis and prepares the product.

@@ -39,7 +39,7 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 		if err != nil {
 			return fmt.Errorf("faultlab: %w%s%s", err, refusals(a), lastWords(a))
 		}
-		if reply, _, _ := r.Tried(l.Product()); reply.Promises() || l.helped(a, since) {
+		if reply, _, _ := r.Tried(l.Product()); l.Service.Promised(reply) || l.helped(a, since) {
 			l.Service.learnt.suspect(time.Since(began))
 		}
 	}
@@ -52,13 +52,12 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 // empty learns what the service answers at a stock of zero, if it can be set and refuses: a rival that is turned away
 // may be told so by the same status.
 func empty(ctx context.Context, l *Lane, f *target.Foreign) {
-	call, err := f.Caller()
-	if err != nil || l.set(ctx, Ask{Stock: 0}) != nil {
+	if l.set(ctx, Ask{Stock: 0}) != nil {
 		return
 	}
 	key := fmt.Sprintf("lab-%d-zero-%d", l.Number, time.Now().UnixNano())
-	r, err := call(target.Ask{Product: l.Product(), Quantity: 1, Key: key}).Send(ctx, l.client, l.A.URL)
-	if err == nil && f.Read(r).Outcome == judge.Refused {
+	ask := target.Ask{Product: l.Product(), Quantity: 1, Key: key}
+	if r, said, err := f.Once(ctx, ask, via(ctx, l.client, l.A.URL)); err == nil && said.Outcome == judge.Refused {
 		l.Service.learnt.emptied(r)
 	}
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,21 @@ var ErrNotReached = errors.New("faultlab: the position was not reached")
 // nothing about the mode.
 var ErrUnserved = errors.New("a server did not answer in time")
 
+// arrange prepares the buyers of a scene, where a purchase takes several steps. What the replicas send for them belongs
+// to no request.
+func arrange(ctx context.Context, s *Scene) error {
+	l := s.Lane
+	did, err := s.buyers.arrange(ctx, l.A.URL, l.B.URL, l.C.URL)
+	if !did || err != nil {
+		return err
+	}
+	if err := cmp.Or(l.answered(ctx), l.quiet(ctx, settling, time.Now().Add(workWithin))); err != nil {
+		return err
+	}
+	s.since = wire.LastID()
+	return nil
+}
+
 // Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before
 // that.
 func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
@@ -30,6 +46,9 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 // holdSent is Hold for the request that send sends.
 func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
 	error) {
+	if err := arrange(ctx, s); err != nil {
+		return nil, nil, err
+	}
 	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err
@@ -126,6 +145,9 @@ func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Durati
 // An error means that the actor has no such server, or that ctx has ended.
 func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
 	*wire.Hold, error) {
+	if err := arrange(ctx, s); err != nil {
+		return nil, nil, err
+	}
 	all, err := s.Lane.arm(a, at)
 	if err != nil {
 		return nil, nil, err

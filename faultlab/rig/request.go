@@ -32,6 +32,7 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
+	ask.Key, ask.Visit = s.buyers.take(to, key, s.NewKey)
 	return s.begin(to, a, ask)
 }
 
@@ -85,22 +86,34 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 // busy: it was refused by another answer than the one at a stock of zero, without naming an order, and counts as
 // declined.
 func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, promised, busy bool) {
-	call := s.Lane.Service.Call
-	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
-		call = s.Lane.site().shop().Call
-	}
-	r, err := call(ask.Ask).Send(context.Background(), s.Lane.client, to)
+	r, said, err := exchange(s.Lane, to, ask)
 	if err != nil {
 		return target.Answer{Outcome: judge.Unknown}, "", false, false
 	}
-	said = s.Lane.Service.Read(ask.Kind, r)
 	if s.Lane.Service.Waits {
-		shown, promised = " ("+target.Shown(r)+")", r.Promises()
+		shown, promised = " ("+target.Shown(r)+")", s.Lane.Service.Promised(r)
 	}
 	if busy = said.Outcome == judge.Refused && said.OrderID == "" && s.Lane.Service.learnt.unlike(r); busy {
 		said.Outcome, said.Code = judge.Declined, api.LockBusy
 	}
 	return said, shown, promised, busy
+}
+
+// exchange sends a request or, of a purchase of several steps, those that are left. An outcome that is only promised is
+// not waited for: the books show it.
+func exchange(l *Lane, to string, ask Ask) (target.Reply, target.Answer, error) {
+	if ask.Visit != nil {
+		return ask.Visit.Buy(context.Background(), via(context.Background(), l.client, to), false)
+	}
+	call := l.Service.Call
+	if ask.Kind != "" { // only lastitem is asked this, and it may want the token
+		call = l.site().shop().Call
+	}
+	r, err := call(ask.Ask).Send(context.Background(), l.client, to)
+	if err != nil {
+		return r, target.Answer{}, err
+	}
+	return r, l.Service.Read(ask.Kind, r), nil
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for

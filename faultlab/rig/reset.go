@@ -9,6 +9,7 @@ import (
 	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // NewScene resets the lane and begins a schedule.
@@ -23,6 +24,9 @@ func (l *Lane) scene(ask Ask) *Scene {
 	ask.Product = l.Product()
 	s := &Scene{Lane: l, ask: ask, diary: diary{began: time.Now()}, since: wire.LastID()}
 	s.Reservations.scene, s.Tickets.scene = s, s
+	if visit := l.Service.Visit; visit != nil {
+		s.buyers = buyers{client: l.client, begin: func() *target.Visit { return visit(ask.Product, ask.Quantity, "") }}
+	}
 	return s
 }
 
@@ -120,8 +124,8 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 				break
 			}
 			if time.Now().After(end) {
-				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome,
-					p.op.Code)
+				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s%s", a.Name, ask.Mode, p.op.Outcome,
+					p.op.Code, p.shown)
 			}
 			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
 		}

@@ -41,6 +41,8 @@ type Scene struct {
 	// Tickets are those that the scene's requests have won.
 	Tickets Tickets
 
+	buyers buyers
+
 	ops, adjusts []*Pending // guarded by mu
 }
 

@@ -27,6 +27,10 @@ type Service struct {
 	// Call is what a client sends to a replica, and Read reads the reply to a request of a kind.
 	Call func(a target.Ask) target.Call
 	Read func(kind judge.ReservationKind, r target.Reply) target.Answer
+	// Promised says whether an answer of somebody else's service means that the order is written later.
+	Promised func(target.Reply) bool
+	// Visit makes a buyer of a service whose purchase takes several steps, for whom Call is nil; nil = it takes one.
+	Visit func(product, quantity int64, key string) *target.Visit
 	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, at Site) (*api.Ledger, error)
 

@@ -155,6 +155,9 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return s.Tickets.trace(ctx)
 	}
 	if l.Service.Waits {
+		if err := arrange(ctx, s); err != nil {
+			return nil, 0, err
+		}
 		if err := l.idle(ctx, max(settling, l.Service.learnt.longest())); err != nil {
 			return nil, 0, err
 		}

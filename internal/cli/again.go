@@ -21,7 +21,7 @@ func Again(command string, set *pflag.FlagSet, masked func(flag, value string) s
 			return
 		}
 		for _, value := range Values(f) {
-			words = append(words, "--"+f.Name, argument(masked(f.Name, value)))
+			words = append(words, "--"+f.Name, Argument(masked(f.Name, value)))
 		}
 	})
 	return strings.Join(words, " ")
@@ -42,8 +42,8 @@ func Values(f *pflag.Flag) []string {
 // plainWord matches a word that a shell takes without quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// argument writes a word for a shell, in quotes only where it needs them.
-func argument(word string) string {
+// Argument writes a word for a shell, in quotes only where it needs them.
+func Argument(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}

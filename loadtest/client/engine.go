@@ -43,6 +43,8 @@ type Target struct {
 	Timeout time.Duration
 	// Insecure takes every certificate.
 	Insecure bool
+	// Headers says that the answers keep their headers; the raw engine never does.
+	Headers bool
 	// Workers is how many engines share the connection pool, which is made for that many connections.
 	Workers int
 }

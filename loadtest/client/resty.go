@@ -20,6 +20,7 @@ import (
 type restyEngine struct {
 	client  *resty.Client
 	timeout time.Duration
+	headers bool // see Target.Headers
 }
 
 // restyWorker is one worker's engine.
@@ -39,7 +40,7 @@ func newResty(t Target) *restyEngine {
 			return http.ErrUseLastResponse
 		})).
 		SetLogger(Silent{})
-	return &restyEngine{client: client, timeout: t.Timeout}
+	return &restyEngine{client: client, timeout: t.Timeout, headers: t.Headers}
 }
 
 // worker returns the engine of one worker.
@@ -69,7 +70,11 @@ func (w *restyWorker) Do(call target.Call) Answer {
 	if err != nil {
 		return Answer{Err: transportError(err), Sent: !dialFailed(err)}
 	}
-	return w.reader.answer(resp.StatusCode(), resp.Header(), resp.RawResponse.Body)
+	a := w.reader.answer(resp.StatusCode(), resp.Header(), resp.RawResponse.Body)
+	if w.shared.headers {
+		a.Header = resp.Header()
+	}
+	return a
 }
 
 // newTransport returns net/http's transport, tuned: a pool with a connection for every worker (the default keeps two,

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/cli"
+	"lastitem/stack"
+	"lastitem/testkit"
+	"lastitem/testkit/testenv"
+)
+
+// stepShop sells in three steps: a page with a token, a cart, and a payment. Unless it is mended, everybody who has a
+// cart reads the stock before the first of them writes it: whoever buys alone is served well.
+type stepShop struct {
+	mended bool
+
+	mu     sync.Mutex
+	paying *sync.Cond
+	stock  int
+	orders []string
+	csrf   map[string]string // by session
+	carts  int               // since the stock was set
+	read   int               // how many have read the stock
+}
+
+func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session := ""
+	if c, err := r.Cookie("session"); err == nil {
+		session = c.Value
+	}
+	switch at := r.Method + " " + r.URL.Path; {
+	case at == "GET /login":
+		id := uuid.NewString()
+		s.csrf[id] = uuid.NewString()
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: id, Path: "/"}) //nolint:gosec // of a test
+		fmt.Fprintf(w, `<form><input name="csrf" value="%s"></form>`, s.csrf[id])
+	case at == "PUT /stock":
+		_, _ = fmt.Sscan(r.FormValue("n"), &s.stock)
+		s.orders, s.carts, s.read = nil, 0, 0
+	case at == "GET /stock":
+		fmt.Fprintf(w, `{"stock": %d, "orders": [%s]}`, s.stock, strings.Join(s.orders, ","))
+	case s.csrf[session] == "" || r.FormValue("csrf") != s.csrf[session]:
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "who are you?")
+	case at == "POST /cart":
+		s.carts++
+		fmt.Fprintf(w, `{"cart": {"id": "c-%s"}}`, session)
+	case at == "POST /pay/c-"+session:
+		s.pay(w)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (s *stepShop) pay(w http.ResponseWriter) {
+	left := s.stock
+	s.read++
+	s.paying.Broadcast()
+	for !s.mended && s.read < s.carts {
+		s.paying.Wait()
+	}
+	if left < 1 {
+		fmt.Fprint(w, `{"error": "sold out"}`)
+		return
+	}
+	s.stock = left - 1
+	s.orders = append(s.orders, fmt.Sprintf("%q", uuid.NewString()))
+	fmt.Fprintf(w, `{"order": %s}`, s.orders[len(s.orders)-1])
+}
+
+const stepFile = `service: steps
+url: %s
+arrange:
+  - get: /login
+    save: {csrf: {regex: 'name="csrf" value="([^"]+)"'}}
+  - post: /cart
+    form: {csrf: "{{csrf}}", sku: "{{product}}"}
+    save: {cart: /cart/id}
+buy:
+  post: /pay/{{cart}}
+  form: {csrf: "{{csrf}}"}
+  sold: {body: '"order"', order: /order}
+  refused: {body: sold out}
+stock: {url: "/stock#/stock"}
+orders: {url: "/stock#/orders"}
+reset: ["PUT /stock?n={{stock}}"]
+settle: 300ms
+`
+
+// described serves the shop and describes it in a file.
+func described(t *testing.T, s *stepShop, edit ...string) (file string) {
+	t.Helper()
+	s.paying, s.csrf = sync.NewCond(&s.mu), map[string]string{}
+	said := strings.NewReplacer(edit...).Replace(fmt.Sprintf(stepFile, testkit.Serve(t, s).URL))
+	file = filepath.Join(t.TempDir(), "shop.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte(said), 0o600))
+	return file
+}
+
+// All buyers are arranged before the first one pays, so that they meet at the step that sells: a shop that serves each
+// well who comes alone sells eight of three. The same shop, mended, is exact. Flags replace fields.
+func TestLoadtestService(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		shop *stepShop
+		edit []string
+		args []string
+		code int
+		want string
+	}{
+		{"oversells", &stepShop{}, nil, nil, cli.ExitFailed, "stock 3 to 2, sold 8 in 8 orders, oversold 5"},
+		{"mended", &stepShop{mended: true}, nil, nil, cli.ExitOK, "stock 3 to 0, sold 3 in 3 orders, oversold 0"},
+		{"a flag replaces a field", &stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage, "GET /none: 403"},
+		{"arranging surprises", &stepShop{}, []string{`form: {csrf: "{{csrf}}", sku`, "form: {sku"}, nil, cli.ExitUsage,
+			"step 2 of arrange, POST /cart: it answered 403 who are you?"},
+		{"saved nothing", &stepShop{}, []string{"/cart/id", "/cart/no"}, nil, cli.ExitUsage, "{{cart}} is not in its answer"},
+		{"by its duration", &stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
+		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "describes several"},
+		{"a mistake in a field", &stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
+			"shop.yaml:14: stock.url: --stock-url"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--service", described(t, tt.shop, tt.edit...), "--vus", "8", "--stock", "3", "--timeout", "20s"}
+			if !strings.Contains(strings.Join(tt.args, " "), "--requests") {
+				args = append(args, "--requests", "8")
+			}
+			code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, tt.args...)...)
+			if code != tt.code || !strings.Contains(out+errOut, tt.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, tt.code, tt.want, out, errOut)
+			}
+		})
+	}
+}
+
+// A cart that takes the units belongs to what is judged.
+func TestLoadtestServiceCartTakes(t *testing.T) {
+	t.Parallel()
+	stock := 10
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cart" {
+			stock--
+		}
+		fmt.Fprint(w, stock)
+	}))
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("arrange: POST /cart\nbuy: POST /pay\nstock: {url: /stock}\nurl: "+s.URL), 0o600))
+	wantCode(t, exitInconclusive, "the stock fell by 1: a step of arrange takes the units, and belongs to buy",
+		newLoadtest("en"), "--service", file, "--requests", "5")
+}
+
+func wantCode(t *testing.T, want int, said string, cmd *cobra.Command, args ...string) {
+	t.Helper()
+	code, out, errOut := commandLine(t.Context(), cmd, args...)
+	if code != want || !strings.Contains(out+errOut, said) {
+		t.Errorf("%q: exit code %d, want %d and %q\n%s%s", args, code, want, said, out, errOut)
+	}
+}
+
+var anyID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
+
+// --check shows each step, its answer and what was saved; --flags the flags that the file stands for.
+func TestService(t *testing.T) {
+	t.Parallel()
+	file := described(t, &stepShop{})
+	for _, tt := range []struct{ flag, want string }{
+		{"--check", `arrange 1: GET /login
+    200 <form><input name="csrf" value="ID"></form>
+    csrf = ID
+arrange 2: POST /cart csrf=ID&sku=101
+    200 {"cart": {"id": "c-ID"}}
+    cart = c-ID
+buy 1: POST /pay/c-ID csrf=ID
+    200 {"order": "ID"}
+sold, order "ID"; the stock fell by 1 and one order came
+`},
+		{"--flags", `shop loadtest \
+  --name steps \
+  --url URL \
+  --stock-url '/stock#/stock' \
+  --orders-url '/stock#/orders' \
+  --reset-url 'PUT /stock?n={{stock}}' \
+  --settle 300ms
+no flag says arrange (FILE:4)
+no flag says buy (FILE:10)
+`},
+		{"--lang=en", "FILE: 2 steps to arrange a buyer, 1 to buy; no mistake was found\n"},
+	} {
+		code, out, errOut := commandLine(t.Context(), newService("en"), file, tt.flag)
+		out = anyID.ReplaceAllString(strings.ReplaceAll(out, file, "FILE"), "ID")
+		out = regexp.MustCompile(`http://\S+`).ReplaceAllString(out, "URL")
+		testkit.Is(t, code, cli.ExitOK, "exit code of %s: %s", tt.flag, errOut)
+		testkit.Is(t, out, tt.want, "%s", tt.flag)
+	}
+	// One request: the flags are all, and a shell gives them back.
+	one := filepath.Join(t.TempDir(), "one.yaml")
+	testkit.Must(t, os.WriteFile(one, []byte("products: [\"7\"]\nbuy: {post: /buy, json: {id: \"{{product}}\"}, sold: "+
+		"{body: 'it''s'}}\nstart: {command: \"app {{port}} {{redis}}\"}\nstock: {redis: GET s}\norders: {redis: GET o}\n"+
+		"reset: [{redis: SET s}]"), 0o600))
+	_, out, _ := commandLine(t.Context(), newService("en"), one, "--flags")
+	for _, want := range []string{"--request 'POST /buy {\"id\":\"{{product}}\"}'", `--ok-body 'it'\''s'`, "--ok any",
+		"--product 7\n", "shop lab \\\n  --serve 'app {{port}} {{redis}}'", "--products 7\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("--flags lacks %s:\n%s", want, out)
+		}
+	}
+	wantCode(t, cli.ExitOK, "no mistake", newService("en"), one)
+	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- POST /r/{{product}}\n- {sql: 'DROP {{prodct}}'}\n"), 0o600))
+	wantCode(t, cli.ExitUsage, "one.yaml:4: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
+}
+
+// The lab holds the commands of what is bought, not of what is arranged, and a purchase of two steps at each command of
+// both. It repeats the last step only: a buyer who was lost before that is no second order of one key.
+func TestLabService(t *testing.T) {
+	testenv.Slow(t, "plays dozens of schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis)
+	shop, dir := program(t), t.TempDir()
+	front := filepath.Join(dir, "front")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", front, "../../examples/front")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	example := strings.Replace(string(testkit.Read(t, "../../examples/front/shop.yaml")), "bin/front", front, 1)
+	guarded := strings.Replace(example, "-redis {{redis}}", "-redis {{redis}} -guarded", 1)
+	address := "  - post: /address\n    form: {address: \"{{buyer}}, 1 Main Street\"}\n"
+	two := strings.NewReplacer(address, "", "buy:\n  post: /checkout\n  sold", "buy:\n"+address+"  - post: /checkout\n    sold",
+		"\n  refused", "\n    refused").Replace(guarded) + "repeat_without_key: true\n"
+	for _, tt := range []struct {
+		name, file, faults string
+		code               int
+		want               []string
+	}{
+		{"reads, checks and writes", example, "replicas", cli.ExitFailed, []string{"replicas    O       16"}},
+		{"guarded", guarded, "replicas,pause", cli.ExitOK, []string{"replicas    .       8", "pause       .       8"}},
+		{"two steps", two, "replicas,retry", cli.ExitFailed, []string{"replicas    .       12",
+			"retry       D ", "A before redis: HGET session:*\n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "shop.yaml")
+			testkit.Must(t, os.WriteFile(file, []byte(tt.file), 0o600))
+			out, code := runShop(t, shop, "lab", "--service", file, "--fault", tt.faults, "--lanes", "1", "--allow-untested", "retry")
+			testkit.Is(t, code, tt.code, "exit code")
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("the report lacks %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
