@@ -219,8 +219,8 @@ no flag says buy (FILE:10)
 		}
 	}
 	wantCode(t, cli.ExitOK, "no mistake", newService("en"), one)
-	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- POST /r/{{product}}\n- {sql: 'DROP {{prodct}}'}\n"), 0o600))
-	wantCode(t, cli.ExitUsage, "one.yaml:4: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
+	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST /r/{{product}}\n"), 0o600))
+	wantCode(t, cli.ExitUsage, "one.yaml:3: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
 }
 
 // The lab holds the commands of what is bought, not of what is arranged, and a purchase of two steps at each command of
