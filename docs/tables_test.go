@@ -298,7 +298,8 @@ func TestEssayTables(t *testing.T) {
 		for i, hazard := range stock.Hazards {
 			row := []string{hazard}
 			for _, s := range m.Stores {
-				byRule := m.Row(s)[i] == "–" && slices.Contains([]string{string(api.Expiry), string(api.Redelivery)}, hazard)
+				byRule := m.Row(s)[i] == "–" && slices.Contains([]string{string(api.Expiry), string(api.Redelivery),
+					string(api.Stale)}, hazard)
 				if o := m.Row(s)[i]; o != "" && !byRule {
 					row = append(row, o)
 				}

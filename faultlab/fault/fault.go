@@ -42,7 +42,7 @@ type Fault struct {
 	// Ignore holds letters that are another fault's affair.
 	Ignore string
 	// AtEnd adds a schedule in which the victim is not held: the fault strikes when it has answered, or takes the answer
-	// from its client.
+	// from its client, or strikes all along.
 	AtEnd bool
 	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
 	Lane gear.Equipment
@@ -54,7 +54,7 @@ type Fault struct {
 }
 
 // Ladder lists the faults about which every mode makes a claim, in the order of the claims.
-var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, Redelivery, LateWrite, Expiry}
+var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Stale, Retry, Redelivery, LateWrite, Expiry}
 
 // Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
@@ -153,7 +153,7 @@ func (f Fault) Stock(variant string) int64 {
 	switch {
 	case about.Limited, about.Kind == rig.TurnDue:
 		return about.Units() + 1
-	case variant == lastItem || about.Kind != "" || adjusting[variant] != 0:
+	case variant == lastItem || variant == restocked || about.Kind != "" || adjusting[variant] != 0:
 		return about.Units()
 	}
 	return rig.Stock

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack/wire"
 )
@@ -176,6 +177,38 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pendi
 		return
 	}
 	hold.Cancel()
+}
+
+// ReadCopy has the reads outside transactions, of all replicas, answered by a copy of the database until end is called;
+// with a position only those up to it. ErrNotReached: it was not read. [gear.ErrNothing]: no read was answered
+// otherwise than the database would have answered it.
+func (s *Scene) ReadCopy(copied *gear.Copy, at *Position) (end func() error, err error) {
+	var seen atomic.Int64
+	var rules []*wire.Hold
+	for _, a := range s.Lane.actors() {
+		rule, err := a.Add(gear.Database, wire.Rule{Every: true, Instead: copied.Answer, Match: func(c wire.Call) bool {
+			return at == nil || seen.Load() < int64(at.Nth) && (c.Pattern != at.Pattern || seen.Add(1) > 0)
+		}})
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return func() error {
+		for _, rule := range rules {
+			rule.Cancel()
+		}
+		answers, stale := copied.Answered()
+		s.Note(s.Lane.A, Struck, fmt.Sprintf("a copy has answered %d reads, %d of them otherwise than the database", answers,
+			stale))
+		switch {
+		case at != nil && seen.Load() < int64(at.Nth):
+			return fmt.Errorf("%w: %s", ErrNotReached, at)
+		case stale == 0:
+			return gear.ErrNothing
+		}
+		return nil
+	}, nil
 }
 
 // armed is a hold before a server of an actor.

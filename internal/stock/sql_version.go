@@ -21,7 +21,10 @@ var sqlVersion = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Adjusts:       true,
-	Claims:        oneTransaction,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Stale: ".",
+			Retry: "D", LateWrite: "."},
+	},
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)

@@ -168,6 +168,9 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 		k.Text, k.Pattern, k.Name, k.Said = SQLText(query), SQLDigest(query), SQLComment(query), mysqlSaid
 		k.Setup = s.setsUp(k.Text)
 		s.begun = s.begun || !k.Setup
+		if !k.Setup {
+			s.elsewhere(k, query, nil)
+		}
 		return resultAnswer, nil
 	case comPrepare:
 		query := s.query(body)
@@ -175,7 +178,7 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 		s.begun = true
 		return preparedAnswer, nil
 	case comExecute, comBulkExecute:
-		s.describeExecute(k, body[1:])
+		s.describeExecute(k, body)
 		return resultAnswer, nil
 	case comFetch:
 		k.Text, k.Pattern = "FETCH", "FETCH"
@@ -187,7 +190,8 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 }
 
 // describeExecute describes the execution of a statement by the text that it was prepared from.
-func (s *mysqlSession) describeExecute(k *wire.Command, argument []byte) {
+func (s *mysqlSession) describeExecute(k *wire.Command, body []byte) {
+	argument := body[1:]
 	k.Text, k.Pattern, k.Said = "EXECUTE", "EXECUTE", mysqlSaidBinary
 	if len(argument) < 4 {
 		return
@@ -198,6 +202,9 @@ func (s *mysqlSession) describeExecute(k *wire.Command, argument []byte) {
 		query = s.lastPrepared
 	}
 	k.Text, k.Pattern, k.Name = fmt.Sprintf("EXECUTE statement %d", id), SQLDigest(query), SQLComment(query)
+	if body[0] == comExecute && id != lastPrepared {
+		s.elsewhere(k, query, body)
+	}
 }
 
 // mysqlSetups are the commands that concern the connection, and not the data.
