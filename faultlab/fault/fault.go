@@ -147,11 +147,11 @@ func (f Fault) About(variant string) rig.About {
 }
 
 // Stock is what a variant begins with. Reservations and adjustments are about the last unit; beside the tickets of a
-// turn there is one more.
+// turn there is one more, and so before a stale read, since A's replica sells one first.
 func (f Fault) Stock(variant string) int64 {
 	about := f.About(variant)
 	switch {
-	case about.Limited, about.Kind == rig.TurnDue:
+	case about.Limited, about.Kind == rig.TurnDue, f.Name == api.Stale && variant == lastItem:
 		return about.Units() + 1
 	case variant == lastItem || variant == restocked || about.Kind != "" || adjusting[variant] != 0:
 		return about.Units()

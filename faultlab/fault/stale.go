@@ -29,17 +29,15 @@ var Stale = Fault{
 	// A request after a refusal reads something else than the traced one.
 	Skip: func(variant string, at rig.Position) bool { return !at.Plain || variant == restocked },
 	Strike: func(ctx context.Context, p *Play) error {
-		if p.Variant == restocked {
-			if err := p.sellOut(ctx); err != nil {
-				return err
-			}
+		if err := p.known(ctx); err != nil {
+			return err
 		}
 		copied, err := p.Lane.SQL.Copy(ctx)
 		if err != nil {
 			return err
 		}
 		defer copied.Close()
-		p.Note(p.Lane.A, rig.Struck, "a copy of the database is made, and applies nothing from now on")
+		p.Note(p.Lane.A, rig.Struck, "a copy of the database is made")
 		if err := p.commit(ctx); err != nil {
 			return err
 		}
@@ -55,10 +53,12 @@ var Stale = Fault{
 	},
 }
 
-// sellOut has B buy the last unit, and A refused.
-func (p *Play) sellOut(ctx context.Context) error {
-	if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil {
-		return err
+// known has A's replica know the product as sold out or, in the other variants, as not: it has refused or sold last.
+func (p *Play) known(ctx context.Context) error {
+	if p.Variant == restocked {
+		if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil {
+			return err
+		}
 	}
 	return p.Ask(p.Lane.A, p.NewKey()).Wait(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -186,7 +187,13 @@ func (s *Scene) ReadCopy(copied *gear.Copy, at *Position) (end func() error, err
 	var seen atomic.Int64
 	var rules []*wire.Hold
 	for _, a := range s.Lane.actors() {
-		rule, err := a.Add(gear.Database, wire.Rule{Every: true, Instead: copied.Answer, Match: func(c wire.Call) bool {
+		instead := func(ask func(io.ReadWriter) ([]byte, error)) ([]byte, error) {
+			answer, stale, err := copied.Answer(ask)
+			s.Note(a, Struck, map[bool]string{true: "the copy answers, and lacks B's commit",
+				false: "the copy answers as the database would"}[stale])
+			return answer, err
+		}
+		rule, err := a.Add(gear.Database, wire.Rule{Every: true, Instead: instead, Match: func(c wire.Call) bool {
 			return at == nil || seen.Load() < int64(at.Nth) && (c.Pattern != at.Pattern || seen.Add(1) > 0)
 		}})
 		if err != nil {
@@ -198,13 +205,10 @@ func (s *Scene) ReadCopy(copied *gear.Copy, at *Position) (end func() error, err
 		for _, rule := range rules {
 			rule.Cancel()
 		}
-		answers, stale := copied.Answered()
-		s.Note(s.Lane.A, Struck, fmt.Sprintf("a copy has answered %d reads, %d of them otherwise than the database", answers,
-			stale))
 		switch {
 		case at != nil && seen.Load() < int64(at.Nth):
 			return fmt.Errorf("%w: %s", ErrNotReached, at)
-		case stale == 0:
+		case copied.Stale() == 0:
 			return gear.ErrNothing
 		}
 		return nil

@@ -55,7 +55,7 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	}
 	d.Steps.At(ctx, step.Read, "")
 	if row.Stock < item.Quantity {
-		return Receipt{}, soldOut(item, row.Stock)
+		return Receipt{}, d.short(ctx, item)
 	}
 	if err := req.work(ctx); err != nil {
 		return Receipt{}, err

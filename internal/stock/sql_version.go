@@ -47,7 +47,7 @@ func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	}
 	d.Steps.At(ctx, step.Read, "")
 	if row.Stock < item.Quantity {
-		return Receipt{}, soldOut(item, row.Stock)
+		return Receipt{}, d.short(ctx, item)
 	}
 	remaining := row.Stock - item.Quantity
 	order, err := d.Orders.New(req, &remaining, 0)

@@ -19,8 +19,8 @@ import (
 type Copy struct {
 	then, now *session // now reads what the server has
 
-	mu             sync.Mutex
-	answers, stale int // how many reads it has answered, and how many of these otherwise than the server
+	mu    sync.Mutex
+	stale int // how many reads it has answered otherwise than the server would have
 }
 
 // Copy makes a copy. The caller closes it.
@@ -38,26 +38,26 @@ func (s *SQL) Copy(ctx context.Context) (*Copy, error) {
 	return &Copy{then: then, now: now}, nil
 }
 
-// Answer answers a read, as [wire.Rule].Instead does.
-func (c *Copy) Answer(ask func(io.ReadWriter) ([]byte, error)) ([]byte, error) {
+// Answer answers a read for which ask is that of [wire.Instead]. stale: the server would have answered otherwise.
+func (c *Copy) Answer(ask func(io.ReadWriter) ([]byte, error)) (answer []byte, stale bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	then, err := c.then.asked(ask)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	now, err := c.now.asked(ask)
-	if c.answers++; !bytes.Equal(then, now) {
+	if stale = !bytes.Equal(then, now); stale {
 		c.stale++
 	}
-	return then, err
+	return then, stale, err
 }
 
-// Answered says how many reads the copy has answered, and how many of these otherwise than the server would have.
-func (c *Copy) Answered() (answers, stale int) {
+// Stale is how many reads the copy has answered otherwise than the server would have.
+func (c *Copy) Stale() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.answers, c.stale
+	return c.stale
 }
 
 // Close ends the copy.
