@@ -29,7 +29,7 @@ var Stale = Fault{
 	// A request after a refusal reads something else than the traced one.
 	Skip: func(variant string, at rig.Position) bool { return !at.Plain || variant == restocked },
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.known(ctx); err != nil {
+		if err := known(ctx, p); err != nil {
 			return err
 		}
 		copied, err := p.Lane.SQL.Copy(ctx)
@@ -38,10 +38,10 @@ var Stale = Fault{
 		}
 		defer copied.Close()
 		p.Note(p.Lane.A, rig.Struck, "a copy of the database is made")
-		if err := p.commit(ctx); err != nil {
+		if err := commit(ctx, p); err != nil {
 			return err
 		}
-		end, err := p.ReadCopy(copied, p.A)
+		end, err := rig.ReadCopy(p.Scene, copied, p.A)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ var Stale = Fault{
 }
 
 // known has A's replica know the product as sold out or, in the other variants, as not: it has refused or sold last.
-func (p *Play) known(ctx context.Context) error {
+func known(ctx context.Context, p *Play) error {
 	if p.Variant == restocked {
 		if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (p *Play) known(ctx context.Context) error {
 }
 
 // commit has B commit what the copy lacks: a sale or, if the product is sold out, one more unit.
-func (p *Play) commit(ctx context.Context) error {
+func commit(ctx context.Context, p *Play) error {
 	if p.Variant == restocked {
 		return p.Reservations.Adjust(p.Lane.B, 1).Wait(ctx)
 	}

@@ -183,7 +183,7 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pendi
 // ReadCopy has the reads outside transactions, of all replicas, answered by a copy of the database until end is called;
 // with a position only those up to it. ErrNotReached: it was not read. [gear.ErrNothing]: no read was answered
 // otherwise than the database would have answered it.
-func (s *Scene) ReadCopy(copied *gear.Copy, at *Position) (end func() error, err error) {
+func ReadCopy(s *Scene, copied *gear.Copy, at *Position) (end func() error, err error) {
 	var seen atomic.Int64
 	var rules []*wire.Hold
 	for _, a := range s.Lane.actors() {

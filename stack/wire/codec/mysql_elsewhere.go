@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-
-	"lastitem/stack/wire"
 )
 
 // The bits of a server's status, and of MariaDB's own capabilities, that matter to a read elsewhere.
@@ -23,22 +21,8 @@ var (
 		`\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS|LAST_INSERT_ID|ROW_COUNT|FOUND_ROWS|CONNECTION_ID)\(`)
 )
 
-// elsewhere notes that a command is a plain read, and how another server is asked. execute is the command that executes
-// the query after it was prepared; nil = the query itself was sent.
-func (s *mysqlSession) elsewhere(k *wire.Command, query string, execute []byte) {
-	if s.status&(statusAutocommit|statusInTransaction) != statusAutocommit || !reads.MatchString(k.Pattern) ||
-		stays.MatchString(k.Pattern) {
-		return
-	}
-	form := mysqlForm{s.caps, s.mariaCaps}
-	k.Plain = true
-	k.Elsewhere = func(server io.ReadWriter) ([]byte, error) {
-		if execute != nil {
-			return form.execute(server, query, execute)
-		}
-		return form.ask(server, append([]byte{comQuery}, query...))
-	}
-}
+// plainRead says that a splitter sends a statement to a replica where there is no transaction, by its digest.
+func plainRead(digest string) bool { return reads.MatchString(digest) && !stays.MatchString(digest) }
 
 // mysqlForm is the form of the answers that a client expects, by what it has asked for.
 type mysqlForm struct{ caps, mariaCaps uint32 }
