@@ -19,6 +19,12 @@ var ticketMutants = []mutant{
 	redelivered("a ticket that is given up though its order is there", testenv.Edit{"internal/shop/receive.go",
 		"if a.End = end; n > 0 {", "if a.End = end; n >= 0 {"}),
 	{
+		name: "a reconciliation that counts a committed ticket twice", mode: "redis-stream", store: "sql",
+		fault: "redelivery", letters: "L",
+		edits: []testenv.Edit{{"internal/shop/tickets/reconcile.go", "if s.Settled, err = tx.SoldOf(front.Tickets)",
+			"if _, err = tx.SoldOf(front.Tickets)"}},
+	},
+	{
 		name: "a group from the newest entry", mode: "redis-stream", store: "sql", fault: "crash", letters: "X",
 		edits: []testenv.Edit{{ticketRead, "'CREATE', KEYS[1], ARGV[1], '0')", "'CREATE', KEYS[1], ARGV[1], '$')"}},
 	},

@@ -370,6 +370,7 @@ func testStepMarks(t *testing.T, b *tab) {
 		{"cancelled-twice", "a a a a b b b b b a", "22 22 22 22 42 42 42 42 44 40 00"},
 		{"paid-too-late", "a a a a x b b b b b a", "21 21 21 21 41 41 41 41 41 41 40 00"},
 		{"orders-in-flight", "a a a a a a x b", "31 41 41 41 41 51 31 31 30"},
+		{"bought-twice", "a a a a a ak x b b b b", "33 43 43 43 43 53 03 03 03 03 05 03"},
 	} {
 		moves, at := strings.Fields(lesson.way), "#/step/"+lesson.name+"/"
 		var got [2][]string

@@ -12,15 +12,17 @@ import (
 
 // The variants of a redelivery: what becomes of A, which was given two tickets, while C takes them over.
 const (
-	consumerKilled = "killed"   // A is killed
-	twoConsumers   = "two"      // A goes on when C is done
-	lastTry        = "last-try" // the same, and A tries one of the tickets for the last time, so that C gives it up
-	refusedOrder   = "poisoned" // and the database refuses its order
+	consumerKilled = "killed"     // A is killed
+	twoConsumers   = "two"        // A goes on when C is done
+	lastTry        = "last-try"   // the same, and A tries one of the tickets for the last time, so that C gives it up
+	refusedOrder   = "poisoned"   // and the database refuses its order
+	reconciled     = "reconciled" // as two, and C compares Redis with SQL while A is held
 )
 
 var redelivered = map[string]rig.About{
 	consumerKilled: {Kind: rig.TurnDue, Batch: true},
 	twoConsumers:   {Kind: rig.TurnDue, Batch: true},
+	reconciled:     {Kind: rig.TurnDue, Batch: true},
 	lastTry:        {Kind: rig.TurnDue, Batch: true, LastTry: true},
 	refusedOrder:   {Kind: rig.TurnDue, Batch: true, LastTry: true, Refused: true},
 }
@@ -33,7 +35,7 @@ var Redelivery = Fault{
 		"given"),
 	Cuts: bothCuts,
 	Variants: func(api.Mode) []string {
-		return []string{consumerKilled, twoConsumers, lastTry, refusedOrder}
+		return []string{consumerKilled, twoConsumers, lastTry, refusedOrder, reconciled}
 	},
 	Asks: func(variant string) rig.About { return redelivered[variant] },
 	// To be killed before the next command is the same for everybody else.
@@ -50,8 +52,16 @@ var Redelivery = Fault{
 		if _, err := p.buys(ctx); err != nil { // by C, whose consumer it wakes
 			return err
 		}
+		if p.Variant == reconciled {
+			if err := p.Tickets.Compare(ctx); err != nil {
+				return err
+			}
+		}
 		p.Note(p.Lane.C, rig.Struck, "what A was given is overdue")
 		if _, err := p.Tickets.TakeOver(ctx); err != nil {
+			return err
+		}
+		if err := p.Tickets.Hear(ctx); err != nil {
 			return err
 		}
 		if p.Variant != consumerKilled {

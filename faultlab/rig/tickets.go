@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"lastitem/contract/api"
 	"lastitem/judge"
 	"lastitem/stack/wire"
+	"lastitem/target"
 )
 
 // Tickets are what the requests of a scene have won, on a lane where A and C write the orders. They do so in turns: one
@@ -17,6 +19,7 @@ import (
 type Tickets struct {
 	scene   *Scene
 	refused map[string]bool // see Refuse
+	told    []judge.TicketOp
 }
 
 // mostTries is how often a consumer tries a ticket alone.
@@ -104,6 +107,39 @@ func (t *Tickets) TakeOver(ctx context.Context) (left int, err error) {
 	}
 }
 
+// Hear asks what has become of each ticket that a client was told of, without waiting.
+func (t *Tickets) Hear(ctx context.Context) error {
+	s := t.scene
+	for _, op := range s.History() {
+		if op.Outcome != judge.OK {
+			continue
+		}
+		told := judge.TicketOp{ID: op.OrderID, Call: int64(s.now())}
+		said, err := s.Lane.site().shop().Ticket(ctx, fmt.Sprintf("%d-%s", s.Lane.Product(), op.OrderID), 0)
+		if err != nil {
+			return err
+		}
+		told.State, told.Order, told.Return = said.State, said.OrderID, int64(s.now())
+		t.told = append(t.told, told)
+	}
+	return nil
+}
+
+// Compare has C compare Redis with SQL, which must find no drift. While another consumer has locked the row, the answer
+// must be that nothing can be said.
+func (t *Tickets) Compare(ctx context.Context) error {
+	l := t.scene.Lane
+	seen, err := l.site().shop().Reconcile(ctx, l.Product(), false)
+	if p, ok := errors.AsType[*target.ProblemError](err); ok && p.Problem.Code == api.Contended {
+		return nil
+	}
+	if err == nil && seen.Drift != 0 {
+		t.scene.Accuse("L", fmt.Sprintf("a reconciliation would add %d units to Redis' count, and none has leaked",
+			seen.Drift))
+	}
+	return err
+}
+
 // trace has A win tickets and take a turn, and returns its commands, from the read to the end of the tickets.
 func (t *Tickets) trace(ctx context.Context) (steps []Position, took time.Duration, err error) {
 	a, since := t.scene.Lane.A, wire.LastID()
@@ -148,7 +184,10 @@ func (t *Tickets) read(ctx context.Context) (*judge.Tickets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judge.Tickets{Book: *book, Poisoned: t.refused}, nil
+	if err := t.Hear(ctx); err != nil {
+		return nil, err
+	}
+	return &judge.Tickets{Book: *book, Told: t.told, Poisoned: t.refused}, nil
 }
 
 // Books reads stock and orders while tickets may wait for their orders.

@@ -78,7 +78,7 @@ type client struct {
 // can lists the moves that the client can make now.
 func (c *client) can() []string {
 	stopped := c.actor.Stopped()
-	var all []string
+	all := []string{} // in JSON [], also of a dead consumer, who can do nothing
 	for _, verb := range []string{advance, hold, lose, stop, goOn, kill, askAgain} {
 		var possible bool
 		switch verb {

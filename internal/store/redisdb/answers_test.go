@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/contract/ledger"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/store/redisdb"
@@ -246,7 +247,8 @@ func full(t *testing.T, r *redisdb.Store) {
 	t.Fatal("it took them all")
 }
 
-// If Redis is full, setting the stock still works and frees the product's data, and its sales go on.
+// If Redis is full, setting the stock still works and frees the product's data, and its sales go on. Tickets are read
+// and ended, and none is won.
 func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1, "maxmemory-policy noeviction")[0]
@@ -255,6 +257,10 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	defer c.Close()
 	r := redisdb.New(c, "p:")
 	reset(t, r, 3, 1, 0)
+	tickets := redisdb.NewTickets(r)
+	testkit.Must(t, r.Reset(t.Context(), 4, 9, ledger.Rules{Book: "1"}, noKeys))
+	_, err = tickets.Win(t.Context(), sale("won", "", 4), 5)
+	testkit.Must(t, err)
 	var used int64
 	info := c.Info(t.Context(), "memory").Val()
 	_, rest, _ := strings.Cut(info, "used_memory:")
@@ -265,6 +271,15 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	// the memory that the last command used is free again
 	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ {
 	}
+	_, err = tickets.Win(t.Context(), sale("late", "", 4), 5)
+	testkit.IsError(t, err, store.ErrUnavailable, "Win()")
+	read, _, err := tickets.Read(t.Context(), 4, "a", time.Hour, 5)
+	if err != nil || len(read) != 1 || read[0].Order.ID != "won0" {
+		t.Fatalf("Read() = %+v, %v, want the ticket", read, err)
+	}
+	n, err := tickets.End(t.Context(), 4, []redisdb.Ended{{Entry: read[0]}})
+	testkit.Must(t, err)
+	testkit.Is(t, n, 1, "tickets ended")
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/contract/ledger"
@@ -355,6 +357,72 @@ func TestRedisSellForBuyer(t *testing.T) {
 		_, _, err = r.Segments(t.Context(), 2)
 		testkit.IsError(t, err, store.ErrOtherWay, "Segments() of a product with a limit")
 	})
+}
+
+// A consumer that was idle for long is deleted when tickets are taken over, unless it has tickets itself.
+func TestIdleConsumersAreForgotten(t *testing.T) {
+	s, ctx := testenv.Redis(t), t.Context()
+	r := redisdb.New(s.Client, s.Prefix)
+	testkit.Must(t, r.Reset(ctx, 1, 9, ledger.Rules{Book: "1"}, noKeys))
+	tickets := redisdb.NewTickets(r)
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := tickets.Win(ctx, sale(id, "", 1), 5)
+		testkit.Must(t, err)
+	}
+	read := func(consumer string, claim, forget time.Duration, want ...string) redisdb.Entry {
+		t.Helper()
+		tickets.Forget = forget
+		got, _, err := tickets.Read(ctx, 1, consumer, claim, 1)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("Read() by %s = %v, %v, want one ticket", consumer, got, err)
+		}
+		found := s.Client.XInfoConsumers(ctx, s.Prefix+"stream:{1}", "shop").Val()
+		names := make([]string, len(found))
+		for i, f := range found {
+			names[i] = f.Name
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("consumers after a read by %s = %v, want %v", consumer, names, want)
+		}
+		return got[0]
+	}
+	ended := read("idle", time.Hour, 0, "idle")
+	_, err := tickets.End(ctx, 1, []redisdb.Ended{{Entry: ended}})
+	testkit.Must(t, err)
+	read("dead", time.Hour, 0, "dead", "idle")
+	read("holds", time.Hour, 0, "dead", "holds", "idle")
+	read("heir", 0, time.Hour, "dead", "heir", "holds", "idle") // has the ticket of dead
+	read("heir", 0, 0, "heir", "holds")
+}
+
+// Of a product whose consumers have more tickets in hand than a look takes, a look returns none.
+func TestLookOfTooMany(t *testing.T) {
+	s, ctx := testenv.Redis(t), t.Context()
+	r := redisdb.New(s.Client, s.Prefix)
+	tickets := redisdb.NewTickets(r)
+	testkit.Must(t, r.Reset(ctx, 1, 9, ledger.Rules{Book: "1"}, noKeys))
+	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for range redisdb.MostLooked + 2 {
+			id := uuid.NewString()
+			p.HSet(ctx, s.Prefix+"tickets:{1}", id, 1)
+			p.XAdd(ctx, &redis.XAddArgs{Stream: s.Prefix + "stream:{1}",
+				Values: []any{"run", "1", "order", fmt.Sprintf(`{"id":%q}`, id)}})
+		}
+		return nil
+	})
+	testkit.Must(t, err)
+	testkit.Must(t, s.Client.XGroupCreate(ctx, s.Prefix+"stream:{1}", "shop", "0").Err())
+	give := func(n int64, want int) {
+		t.Helper()
+		testkit.Must(t, s.Client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "shop", Consumer: "a", Count: n,
+			Streams: []string{s.Prefix + "stream:{1}", ">"}}).Err())
+		look, err := tickets.Look(1)
+		if err != nil || len(look.Tickets) != want || look.InFlight != redisdb.MostLooked+2 {
+			t.Errorf("Look() = %d tickets, %d in flight, %v; want %d", len(look.Tickets), look.InFlight, err, want)
+		}
+	}
+	give(redisdb.MostLooked, redisdb.MostLooked)
+	give(1, 0)
 }
 
 // A ticket is told if a replica has it, also where it is told again by another connection: WAIT counts the writes of

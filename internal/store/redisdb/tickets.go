@@ -38,14 +38,16 @@ var ticketReadScript, ticketEndScript, ticketDropScript, ticketLookScript, ticke
 // Tickets are the tickets of a store. There is one for each store in a process.
 type Tickets struct {
 	// Replicas of the server must have a ticket before it is told, also one that is told again; set it before the first.
-	Replicas  int
+	Replicas int
+	// Forget is how long a consumer without tickets must have been idle to be deleted, when tickets are taken over.
+	Forget    time.Duration
 	s         *Store
 	ticketing roll
 }
 
 // NewTickets returns the tickets of a store.
 func NewTickets(s *Store) *Tickets {
-	return &Tickets{s: s, ticketing: roll{s: s, set: "ticketing", family: "stream"}}
+	return &Tickets{s: s, Forget: time.Hour, ticketing: roll{s: s, set: "ticketing", family: "stream"}}
 }
 
 // Win is [Store.Sell] for a ticket instead of an order: a sale of one order, whose id becomes the ticket's. A refusal
@@ -94,7 +96,7 @@ func (t *Tickets) Read(
 		return nil, nil, fmt.Errorf("%w: redis: %w", store.ErrUnavailable, err)
 	}
 	reply, err := t.s.eval(ticketReadScript, []string{t.s.key("stream", product), t.s.key("tries", product)},
-		[]any{ticketGroup, consumer, idle.Milliseconds(), atMost})
+		[]any{ticketGroup, consumer, idle.Milliseconds(), atMost, t.Forget.Milliseconds()})
 	if err != nil {
 		return nil, nil, readError(err, product)
 	}

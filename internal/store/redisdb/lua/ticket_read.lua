@@ -1,5 +1,6 @@
 -- Hands a consumer the next tickets of a product: those that another one has had for too long, else new ones.
--- KEYS: 1 the stream, 2 the tries. ARGV: 1 the group, 2 the consumer, 3 after how many milliseconds a ticket is taken over, 4 how many at most.
+-- KEYS: 1 the stream, 2 the tries. ARGV: 1 the group, 2 the consumer, 3 after how many milliseconds a ticket is taken over, 4 how many at most,
+-- 5 after how many milliseconds a consumer that has no tickets is forgotten.
 -- Returns for each its entry's id, its run, its order, how often it was delivered, and how often it was tried alone.
 local call, out = redis.call, {}
 if call('EXISTS', KEYS[1]) == 0 then return out end
@@ -14,6 +15,9 @@ local entries, delivered = claimed[2], {}
 if #entries > 0 then
   local pending = call('XPENDING', KEYS[1], ARGV[1], entries[1][1], entries[#entries][1], #entries * 10, ARGV[2])
   for _, p in ipairs(pending) do delivered[p[1]] = p[4] end
+  for _, c in ipairs(call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do -- name, its name, pending, how many, idle, for how long
+    if c[4] == 0 and c[6] >= tonumber(ARGV[5]) then call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], c[2]) end
+  end
 else
   local read = call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[4], 'STREAMS', KEYS[1], '>')
   entries = read and read[1][2] or {}
