@@ -75,6 +75,8 @@ func sum(c Cell, played []Played) Cell {
 		c.Found = api.NotApplicable
 	case len(played) == 0 && len(c.Wrong) == 0:
 		c.Wrong = append(c.Wrong, string(Vacuous)+": no schedule was played")
+	case len(struck) == 0 && len(played) > 0 && c.Claim == Unclaimed && c.Fault == api.Stale: // it reads in transactions
+		c.Found = api.NotApplicable
 	case len(played) > 0 && len(struck) == 0:
 		c.Wrong = append(c.Wrong, string(Vacuous)+": the hazard found nothing to strike at, at any position")
 	}

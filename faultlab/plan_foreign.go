@@ -158,7 +158,7 @@ func foreignMode(f *target.Foreign) api.Mode {
 	for _, x := range fault.Ladder {
 		switch {
 		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
-		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume:
+		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume, x.Name == api.Stale && !f.UsesSQL():
 		default:
 			claims[x.Name] = Unclaimed
 		}
@@ -198,6 +198,8 @@ func (l *lab) gaps(cells []Cell) (all []Gap) {
 			add(f.Name, text.Text{}, text.Of("--fault does not name it"))
 		case i < 0:
 			add(f.Name, text.Text{}, whyNoGo(l.o.Serve, f))
+		case cells[i].Found == api.NotApplicable && f.Name == api.Stale:
+			add(f.Name, text.Text{}, text.Of("no read outside a transaction could be answered by a replica that lags behind"))
 		case cells[i].Found == api.NotApplicable:
 			add(f.Name, text.Text{}, text.Of("the request sends no command after its last write"))
 		case cells[i].Untested != (text.Text{}):
@@ -224,6 +226,8 @@ func whyNoGo(s *target.Foreign, f fault.Fault) text.Text {
 		return text.Of("the lab does not know the service's queues")
 	case f.Lane.Pair != "" && !s.UsesRedis():
 		return text.Of("the service uses no Redis")
+	case f.Name == api.Stale && !s.UsesSQL():
+		return text.Of("the service uses no MySQL")
 	}
 	return text.Of("the lab was stopped before")
 }
@@ -240,6 +244,8 @@ func CheckFaults(f *target.Foreign, selected []api.Hazard) error {
 				"a repeated request from a second order; --repeat-without-key shows what it then does").Errorf()
 		case name == api.Failover:
 			return text.Of("--fault failover needs a service that uses Redis").Errorf()
+		case name == api.Stale:
+			return text.Of("--fault stale needs a service that uses MySQL").Errorf()
 		default:
 			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays "+
 				"%s").Errorf(name, faultList(slices.DeleteFunc(slices.Clone(fault.Ladder), func(x fault.Fault) bool {

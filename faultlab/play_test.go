@@ -366,7 +366,7 @@ func TestUntested(t *testing.T) {
 	}
 	testkit.Same(t, said[:len(said)-1], []string{
 		"[threads replicas]  \"CALL buy(?)\" ru", "[threads replicas] with the rival h --pairs plays th",
-		"[slow pause redelivery late-write expiry]  --fault does not", "[late]  the request send",
+		"[slow pause stale redelivery late-write expiry]  --fault does not", "[late]  the request send",
 		"[failover]  the service uses",
 		"[retry]  the requests car",
 	}, "gaps")

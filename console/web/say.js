@@ -5,7 +5,7 @@ import { bracketed, duration, t, words } from "./i18n.js";
 // hazardName is the short name of a hazard, in the reader's language for those with claims: the ladder.
 export const hazardName = words({
   threads: "threads", replicas: "replicas", slow: "slow", late: "late", pause: "pause", crash: "crash",
-  failover: "failover", retry: "retry", redelivery: "redelivery", "late-write": "late write",
+  failover: "failover", stale: "stale read", retry: "retry", redelivery: "redelivery", "late-write": "late write",
   expiry: "expiry",
 });
 

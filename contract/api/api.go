@@ -29,7 +29,7 @@ const (
 var Stores = []Store{Redis, SQL, Etcd}
 
 // Hazard names a rung or column of the claims table: "threads", "replicas", "slow", "late", "pause", "crash",
-// "failover", "retry", "redelivery", "late-write", "expiry".
+// "failover", "stale", "retry", "redelivery", "late-write", "expiry".
 type Hazard string
 
 // The hazards, in the order of the ladder.
@@ -41,6 +41,7 @@ const (
 	Pause      Hazard = "pause"
 	Crash      Hazard = "crash"
 	Failover   Hazard = "failover"
+	Stale      Hazard = "stale"
 	Retry      Hazard = "retry"
 	Redelivery Hazard = "redelivery"
 	LateWrite  Hazard = "late-write"

@@ -42,7 +42,7 @@ type Fault struct {
 	// Ignore holds letters that are another fault's affair.
 	Ignore string
 	// AtEnd adds a schedule in which the victim is not held: the fault strikes when it has answered, or takes the answer
-	// from its client.
+	// from its client, or strikes all along.
 	AtEnd bool
 	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
 	Lane gear.Equipment
@@ -54,7 +54,7 @@ type Fault struct {
 }
 
 // Ladder lists the faults about which every mode makes a claim, in the order of the claims.
-var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, Redelivery, LateWrite, Expiry}
+var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Stale, Retry, Redelivery, LateWrite, Expiry}
 
 // Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
@@ -147,13 +147,13 @@ func (f Fault) About(variant string) rig.About {
 }
 
 // Stock is what a variant begins with. Reservations and adjustments are about the last unit; beside the tickets of a
-// turn there is one more.
+// turn there is one more, and so before a stale read, since A's replica sells one first.
 func (f Fault) Stock(variant string) int64 {
 	about := f.About(variant)
 	switch {
-	case about.Limited, about.Kind == rig.TurnDue:
+	case about.Limited, about.Kind == rig.TurnDue, f.Name == api.Stale && variant == lastItem:
 		return about.Units() + 1
-	case variant == lastItem || about.Kind != "" || adjusting[variant] != 0:
+	case variant == lastItem || variant == restocked || about.Kind != "" || adjusting[variant] != 0:
 		return about.Units()
 	}
 	return rig.Stock

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"lastitem/contract/api"
+	"lastitem/faultlab/rig/gear"
 	"lastitem/judge"
 	"lastitem/stack/wire"
 )
@@ -198,6 +200,41 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pendi
 		return
 	}
 	hold.Cancel()
+}
+
+// ReadCopy has the reads outside transactions, of all replicas, answered by a copy of the database until end is called;
+// with a position only those up to it. ErrNotReached: it was not read. [gear.ErrNothing]: no read was answered
+// otherwise than the database would have answered it.
+func ReadCopy(s *Scene, copied *gear.Copy, at *Position) (end func() error, err error) {
+	var seen atomic.Int64
+	var rules []*wire.Hold
+	for _, a := range s.Lane.actors() {
+		instead := func(ask func(io.ReadWriter) ([]byte, error)) ([]byte, error) {
+			answer, stale, err := copied.Answer(ask)
+			s.Note(a, Struck, map[bool]string{true: "the copy answers, and lacks B's commit",
+				false: "the copy answers as the database would"}[stale])
+			return answer, err
+		}
+		rule, err := a.Add(gear.Database, wire.Rule{Every: true, Instead: instead, Match: func(c wire.Call) bool {
+			return at == nil || seen.Load() < int64(at.Nth) && (c.Pattern != at.Pattern || seen.Add(1) > 0)
+		}})
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return func() error {
+		for _, rule := range rules {
+			rule.Cancel()
+		}
+		switch {
+		case at != nil && seen.Load() < int64(at.Nth):
+			return fmt.Errorf("%w: %s", ErrNotReached, at)
+		case copied.Stale() == 0:
+			return gear.ErrNothing
+		}
+		return nil
+	}, nil
 }
 
 // armed is a hold before a server of an actor.

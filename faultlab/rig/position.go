@@ -13,11 +13,12 @@ import (
 // Cut is where a message is stopped.
 type Cut string
 
-// The cuts at a command. The fault decides whether the command goes on later or never.
+// The cuts at a command. The fault decides whether the command goes on later or never; at Copied it does not stop.
 const (
 	Command Cut = "command" // the command has not reached the server
 	Answer  Cut = "answer"  // the server has executed the command, and the answer has not reached the client
 	Severed Cut = "severed" // the command has not reached the server, and the client's connection breaks
+	Copied  Cut = "copied"  // a copy of the database answers the read, and those before it
 )
 
 // Position names a command of a request in a way that holds for every run: not by its number, which differs from run to
@@ -27,6 +28,8 @@ type Position struct {
 	Pattern string `json:"pattern"` // "GET stock:{#}", see wire.Call
 	Nth     int    `json:"nth"`     // its occurrence among the commands of its kind in the request, from 1
 	Cut     Cut    `json:"cut"`
+	// Plain is a read outside a transaction, see wire.Call. Only a trace sets it.
+	Plain bool `json:"-"`
 }
 
 func (p Position) String() string {
@@ -39,6 +42,8 @@ func (p Position) String() string {
 		return "after " + s
 	case Severed:
 		return "on the way of " + s
+	case Copied:
+		return "reads a copy up to " + s
 	}
 	return "before " + s
 }
@@ -79,7 +84,7 @@ func positions(calls []wire.Call) []Position {
 		}
 		kind := [2]string{c.Server, c.Pattern}
 		seen[kind]++
-		all = append(all, Position{Server: c.Server, Pattern: c.Pattern, Nth: seen[kind], Cut: Command})
+		all = append(all, Position{Server: c.Server, Pattern: c.Pattern, Nth: seen[kind], Cut: Command, Plain: c.Plain})
 	}
 	return all
 }

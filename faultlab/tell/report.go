@@ -74,7 +74,7 @@ func Report(w io.Writer, r *faultlab.Result, lang string) error {
 func column(name api.Hazard) int { return max(8, len(name)) + 1 }
 
 // tableWidth is the widest that a table of outcomes may be, in columns: the hazards of the ladder fit.
-const tableWidth = 130
+const tableWidth = 136
 
 // writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their
 // own.

@@ -20,22 +20,22 @@ var (
 	renewedLock = map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
 			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Stale: "O",
+			Retry: "D", LateWrite: "O"},
 	}
 	// expiringLock: the same without renewal. Slow work loses it too.
 	expiringLock = map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
 			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Stale: "O",
+			Retry: "D", LateWrite: "O"},
 	}
 	// carelessRelease: the same, and a late release may delete the lock of the next holder.
 	carelessRelease = map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
 			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
-			LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Stale: "O",
+			Retry: "D", LateWrite: "O"},
 	}
 	// guardedWrite: a lock in Redis, and a write that fails once another holder has been there.
 	guardedWrite = map[Store]Claims{
@@ -105,7 +105,8 @@ var Hazards = func() (words []string) {
 }()
 
 // Row returns what a mode claims with a store, in the order of [Hazards]. A mode that holds nothing has nothing that
-// expires, and one without a queue nothing that is delivered again, so they say nothing about that.
+// expires, one without a queue nothing that is delivered again, and one that reads nothing in SQL outside a transaction
+// nothing that a replica would answer, so they say nothing about that.
 func (m Mode) Row(s Store) []string {
 	c := m.Claims[s]
 	if !m.Reserves && c.Expiry == "" {
@@ -114,12 +115,16 @@ func (m Mode) Row(s Store) []string {
 	if !m.Tickets && c.Redelivery == "" {
 		c.Redelivery = "–"
 	}
+	if c.Stale == "" && (s != SQL || c.Threads == "." && c.Replicas == ".") {
+		c.Stale = "–"
+	}
 	return c.row()
 }
 
 func (c Claims) row() []string {
 	return []string{
-		c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.Redelivery, c.LateWrite, c.Expiry,
+		c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Stale, c.Retry, c.Redelivery,
+		c.LateWrite, c.Expiry,
 	}
 }
 

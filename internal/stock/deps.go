@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -40,6 +41,22 @@ type Deps struct {
 	Log     Log          // sends a deduction to the replica that consumes its product
 	Tickets Tickets      // wins in Redis what is written in SQL later
 	Steps   *step.Stream // is told every step
+}
+
+// short says why an item was not taken: sold out, by a read of the primary, or no product of the kind. A plain read that
+// shows too little is no refusal: a replica may have answered it. errOvertaken: there is enough.
+func (d Deps) short(ctx context.Context, item Item) error {
+	units, there, err := d.SQL.Look(ctx, item.ProductID)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		_, err = d.SQL.Read(ctx, item.ProductID) // says which
+		return cmp.Or(err, errOvertaken)
+	case units >= item.Quantity:
+		return errOvertaken
+	}
+	return soldOut(item, units)
 }
 
 // Locks names the locks of a mode and gives them up. Each mode has its own: the keys of two modes differ in type.

@@ -24,7 +24,10 @@ var leaseSeq = Mode{
 	RefusedByRead: true,
 	Holds:         holdsAll,
 	Adjusts:       true,
-	Claims:        guardedWrite,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Stale: ".",
+			Retry: "D", LateWrite: "."},
+	},
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
 		return leaseSeqDeductor{d, l}, nil
@@ -52,7 +55,7 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	}
 	d.Steps.At(ctx, step.Read, "")
 	if row.Stock < item.Quantity {
-		return Receipt{}, soldOut(item, row.Stock)
+		return Receipt{}, d.short(ctx, item)
 	}
 	if err := req.work(ctx); err != nil {
 		return Receipt{}, err

@@ -19,8 +19,8 @@ var setnx = Mode{
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLXA", Retry: "D",
 			LateWrite: "OL"},
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "OX", Retry: "D",
-			LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "OX", Stale: "O",
+			Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewSetNX(d.Lockers.Client, d.Steps)}, nil

@@ -45,15 +45,8 @@ func (s sqlOneTripDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
-	if !sold { // too little, or no such product, or a segmented one: Read tells the last two
-		row, err := d.SQL.Read(ctx, item.ProductID)
-		switch {
-		case err != nil:
-			return Receipt{}, err
-		case row.Stock >= item.Quantity: // it was restocked between the two
-			return Receipt{}, errOvertaken
-		}
-		return Receipt{}, soldOut(item, row.Stock)
+	if !sold {
+		return Receipt{}, d.short(ctx, item)
 	}
 	for _, at := range []step.Point{step.Written, step.Ordered, step.Committed} {
 		d.Steps.At(ctx, at, "")

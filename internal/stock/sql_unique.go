@@ -17,8 +17,8 @@ var sqlUnique = Mode{
 	Stores: []Store{SQL},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D",
-			LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Stale: "O",
+			Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := sqllock.NewUnique(d.SQL.DB(), d.Steps)

@@ -21,7 +21,10 @@ var sqlVersion = Mode{
 	Stores:        []Store{SQL},
 	RefusedByRead: true,
 	Adjusts:       true,
-	Claims:        oneTransaction,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Stale: ".",
+			Retry: "D", LateWrite: "."},
+	},
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, func(tx *sqldb.Tx, o ledger.Order, read sqldb.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)
@@ -44,7 +47,7 @@ func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	}
 	d.Steps.At(ctx, step.Read, "")
 	if row.Stock < item.Quantity {
-		return Receipt{}, soldOut(item, row.Stock)
+		return Receipt{}, d.short(ctx, item)
 	}
 	remaining := row.Stock - item.Quantity
 	order, err := d.Orders.New(req, &remaining, 0)

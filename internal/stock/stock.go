@@ -222,8 +222,8 @@ func (m Mode) Units() bool { return m.Way != nil && m.Way.Act == ledger.ReserveU
 
 // Claims is one row of the design's table. "." exact, "" broken by threads or replicas already, "–" cannot happen, else
 // letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost, B a buyer has more
-// than the limit, U undersold. Modes that hold nothing leave Expiry out, and those without a queue Redelivery: it
-// cannot happen to them.
+// than the limit, U undersold. Modes that hold nothing leave Expiry out, those without a queue Redelivery, and those
+// that read nothing in SQL outside a transaction Stale: it cannot happen to them.
 type Claims struct {
-	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, Redelivery, LateWrite, Expiry string
+	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Stale, Retry, Redelivery, LateWrite, Expiry string
 }

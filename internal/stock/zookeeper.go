@@ -24,6 +24,6 @@ var zookeeper = Mode{
 // lost with the old master while the order, which is sent after it, reaches the promoted one.
 var sessionClaims = map[Store]Claims{
 	Redis: renewedLock[Redis],
-	SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: ".", Retry: "D",
-		LateWrite: "O"},
+	SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: ".", Stale: "O",
+		Retry: "D", LateWrite: "O"},
 }

@@ -161,7 +161,11 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 			end = true
 		default:
 			c.pass(it, now)
-			out = append(out, it.Data)
+			if k := it.Command; k != nil && k.instead != nil {
+				c.divert(k)
+			} else {
+				out = append(out, it.Data)
+			}
 		}
 	}
 	clear(l.queue[len(kept):])
@@ -200,6 +204,19 @@ func (c *conn) pass(it *item, now time.Time) {
 	if it.Cancel {
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *Command) bool { return k.stream == it.Stream })
 	}
+}
+
+// divert has a command answered in place of the server.
+func (c *conn) divert(k *Command) {
+	c.proxy.running.Go(func() {
+		answer, err := k.instead(k.Elsewhere)
+		if err == nil {
+			_, err = c.take(&c.down, answer, c.session.Answer)
+		}
+		if err != nil {
+			c.unreadable(err)
+		}
+	})
 }
 
 // forget takes a call out of those that wait for an answer.

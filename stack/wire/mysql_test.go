@@ -64,7 +64,12 @@ func TestMySQL(t *testing.T) {
 // mysqlProxy is a proxy before a MariaDB, and a pool of one connection through it; near is past it.
 func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, near *sql.DB) {
 	t.Helper()
-	cfg, err := driver.ParseDSN(testenv.MySQL(t))
+	return mysqlProxyAt(t, testenv.MySQL(t), change)
+}
+
+func mysqlProxyAt(t *testing.T, dsn string, change func(*driver.Config)) (p *wire.Proxy, far, near *sql.DB) {
+	t.Helper()
+	cfg, err := driver.ParseDSN(dsn)
 	testkit.Must(t, err)
 	open := func() *sql.DB {
 		connector, err := driver.NewConnector(cfg)

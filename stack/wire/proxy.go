@@ -273,12 +273,15 @@ func (p *Proxy) enter(c *conn, k *Command) (holds []*Hold) {
 // that hold the answer are kept in the call.
 func (p *Proxy) meant(k *Command, push bool) (holds []*Hold) {
 	p.rules = slices.DeleteFunc(p.rules, func(h *Hold) bool {
-		if h.rule.Push != push || !h.rule.Match(k.Call) {
+		if h.rule.Push != push || !h.rule.Match(k.Call) || h.rule.Instead != nil && !k.Plain {
 			return false
 		}
-		if h.rule.Answer && !push {
+		switch {
+		case h.rule.Instead != nil:
+			k.instead = h.rule.Instead
+		case h.rule.Answer && !push:
 			k.holds = append(k.holds, h)
-		} else {
+		default:
 			holds = append(holds, h)
 		}
 		return !h.rule.Every

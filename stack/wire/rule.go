@@ -1,6 +1,9 @@
 package wire
 
-import "slices"
+import (
+	"io"
+	"slices"
+)
 
 // Rule says what is held: the first command that Match accepts.
 type Rule struct {
@@ -12,9 +15,16 @@ type Rule struct {
 	// Push asks Match about what the server sends by itself instead: messages of a subscription, events of a watch. Words
 	// and Text of the Call are the message.
 	Push bool
+	// Instead answers the command in place of the server, which never sees it, if it is Plain; other commands go to the
+	// server. Nothing is held.
+	Instead Instead
 	// Every holds all that Match accepts, until Pass or Drop.
 	Every bool
 }
+
+// Instead answers a command for which ask is [Command.Elsewhere]. After an error the client's connection is closed, and
+// [Proxy.Err] returns the error.
+type Instead func(ask func(server io.ReadWriter) ([]byte, error)) (answer []byte, err error)
 
 // Hold is what a rule holds back, or will.
 type Hold struct {

@@ -9,6 +9,7 @@ package wire
 
 import (
 	"errors"
+	"io"
 	"time"
 )
 
@@ -37,6 +38,8 @@ type Call struct {
 	Push bool
 	// Setup is part of making, checking or closing a connection. No rule sees it.
 	Setup bool
+	// Plain is a read outside a transaction, which a read-write splitter sends to a replica.
+	Plain bool
 	// Name is the name that the client gave the connection (CLIENT SETNAME), or the comment at the beginning of an SQL
 	// statement; else "".
 	Name string
@@ -99,6 +102,9 @@ type Command struct {
 	Call
 	Silent bool                       // it has no answer
 	Said   func(answer []byte) string // writes the answer for people; nil = it cannot be read
+	// Elsewhere sends a Plain command to another server of the same kind, on a connection that has logged in and is idle.
+	// It returns the answer in the form that the client expects.
+	Elsewhere func(server io.ReadWriter) (answer []byte, err error)
 
 	// For a Recorder.
 	Quiet   bool  // it is left out
@@ -108,6 +114,7 @@ type Command struct {
 
 	stream  uint32
 	holds   []*Hold // of its answer
+	instead Instead // see Rule.Instead; nil = the server answers
 	open    bool    // its answer ends with the connection
 	arrived bool    // the answer has begun to come
 	raw     []byte  // the answer so far, where holds hold it

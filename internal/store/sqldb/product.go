@@ -28,7 +28,8 @@ func (s *Store) Run(ctx context.Context, product int64) (run int64, err error) {
 	return run, statementError(err)
 }
 
-// Look reads the count of a product without a lock, and shares the read: all callers that wait for one get the answer
+// Look reads the count of a product without a lock, in a transaction of its own, so that a read-write splitter does not
+// send it to a replica, whose count may be an old one. It shares the read: all callers that wait for one get the answer
 // of a statement that was sent after each of them came. So the count was true while every one of them was waiting, and
 // a crowd costs one read at a time. there is false if there is no such product, or it is segmented.
 func (s *Store) Look(ctx context.Context, product int64) (stock int64, there bool, err error) {
@@ -45,7 +46,14 @@ func (s *Store) Look(ctx context.Context, product int64) (stock int64, there boo
 func (s *Store) look(product int64, l *look) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
-	err := s.db.WithContext(ctx).Raw(s.q.Look, product).Row().Scan(&l.stock)
+	var err error
+	if s.MySQL() {
+		err = s.Tx(ctx, sql.LevelDefault, func(tx *Tx) error {
+			return tx.conn.QueryRowContext(ctx, s.q.Look, product).Scan(&l.stock)
+		})
+	} else {
+		err = s.db.WithContext(ctx).Raw(s.q.Look, product).Row().Scan(&l.stock)
+	}
 	if l.there = err == nil; !errors.Is(err, sql.ErrNoRows) {
 		l.err = statementError(err)
 	}

@@ -2,6 +2,8 @@ package codec
 
 import (
 	"encoding/binary"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,5 +158,43 @@ func TestSaidBinary(t *testing.T) {
 		"changed one":    {[]byte(packets(1, "\x00\x01\x00\x02\x00\x00\x00")), "1 row"},
 	} {
 		testkit.Is(t, mysqlSaidBinary(tt.answer), tt.want, "%s: mysqlSaidBinary", name)
+	}
+}
+
+// asked is a server that answers a command with packets, and keeps the command.
+type asked struct {
+	io.Reader
+	got []byte
+}
+
+// Write makes asked an io.Writer.
+func (a *asked) Write(p []byte) (int, error) {
+	a.got = append(a.got, p...)
+	return len(p), nil
+}
+
+// An answer from elsewhere gets the form that the client has asked for: no packet between columns and rows, a byte that
+// says that columns follow, one more part in a column.
+func TestMySQLElsewhereForm(t *testing.T) {
+	t.Parallel()
+	const column, extra, row = "\x03def\x01d\x01t\x01t\x01n\x01n\x0c12", "\x03def\x01d\x01t\x01t\x01n\x01n\x00\x0c12", "\x015"
+	const eof, ok, inTransaction = "\xfe\x00\x00\x02\x00", "\xfe\x00\x00\x02\x00\x00\x00", "\xfe\x00\x00\x03\x00"
+	for name, c := range map[string]struct {
+		form mysqlForm
+		want []string
+	}{
+		"plain":             {mysqlForm{}, []string{"\x01", column, eof, row, eof}},
+		"no EOF":            {mysqlForm{caps: capDeprecateEOF}, []string{"\x01", column, row, ok}},
+		"optional columns":  {mysqlForm{caps: capOptionalMetadata}, []string{"\x01\x01", column, eof, row, eof}},
+		"MariaDB's own":     {mysqlForm{mariaCaps: mariaColumnExtras}, []string{"\x01", extra, eof, row, eof}},
+		"MariaDB's, no EOF": {mysqlForm{capDeprecateEOF, mariaCacheMetadata}, []string{"\x01\x01", column, row, ok}},
+	} {
+		server := &asked{Reader: strings.NewReader(packets(1, "\x01", column, inTransaction, row, inTransaction))}
+		got, err := c.form.ask(server, []byte("\x03SELECT n FROM t"))
+		testkit.Must(t, err)
+		if diff := cmp.Diff(packets(1, c.want...), string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		testkit.Is(t, string(server.got), "\x10\x00\x00\x00\x03SELECT n FROM t", "%s: the command", name)
 	}
 }

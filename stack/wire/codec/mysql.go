@@ -4,43 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
 	"lastitem/stack/wire"
-)
-
-// The commands of MySQL's protocol by their number.
-const (
-	comQuit             = 1
-	comInitDB           = 2
-	comQuery            = 3
-	comFieldList        = 4
-	comStatistics       = 9
-	comProcessInfo      = 10
-	comPing             = 14
-	comChangeUser       = 17
-	comBinlogDump       = 18
-	comTableDump        = 19
-	comRegisterSlave    = 21
-	comPrepare          = 22
-	comExecute          = 23
-	comLongData         = 24
-	comCloseStatement   = 25
-	comResetStatement   = 26
-	comFetch            = 28
-	comBinlogDumpGTID   = 30
-	comResetConnection  = 31
-	comBulkExecute      = 0xfa // MariaDB
-	lastPrepared        = 0xffffffff
-	mariaCacheMetadata  = 1 << 4 // of MariaDB's own capabilities
-	capLongPassword     = 1      // of both; MariaDB says by its absence that it has capabilities of its own
-	capCompress         = 1 << 5
-	capTLS              = 1 << 11
-	capDeprecateEOF     = 1 << 24
-	capOptionalMetadata = 1 << 25
-	capZstd             = 1 << 26
-	capQueryAttributes  = 1 << 27
 )
 
 // MySQL reads the protocol of MySQL and MariaDB, without TLS and compression.
@@ -168,6 +136,9 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 		k.Text, k.Pattern, k.Name, k.Said = SQLText(query), SQLDigest(query), SQLComment(query), mysqlSaid
 		k.Setup = s.setsUp(k.Text)
 		s.begun = s.begun || !k.Setup
+		if !k.Setup {
+			s.elsewhere(k, query, nil)
+		}
 		return resultAnswer, nil
 	case comPrepare:
 		query := s.query(body)
@@ -175,7 +146,7 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 		s.begun = true
 		return preparedAnswer, nil
 	case comExecute, comBulkExecute:
-		s.describeExecute(k, body[1:])
+		s.describeExecute(k, body)
 		return resultAnswer, nil
 	case comFetch:
 		k.Text, k.Pattern = "FETCH", "FETCH"
@@ -186,8 +157,25 @@ func (s *mysqlSession) describe(k *wire.Command, body []byte) (kind mysqlAnswer,
 	return s.describeSetup(k, body), nil
 }
 
+// elsewhere notes that a command is a plain read, and how another server is asked. execute is the command that executes
+// the query after it was prepared; nil = the query itself was sent.
+func (s *mysqlSession) elsewhere(k *wire.Command, query string, execute []byte) {
+	if s.status&(statusAutocommit|statusInTransaction) != statusAutocommit || !plainRead(k.Pattern) {
+		return
+	}
+	form := mysqlForm{s.caps, s.mariaCaps}
+	k.Plain = true
+	k.Elsewhere = func(server io.ReadWriter) ([]byte, error) {
+		if execute != nil {
+			return form.execute(server, query, execute)
+		}
+		return form.ask(server, append([]byte{comQuery}, query...))
+	}
+}
+
 // describeExecute describes the execution of a statement by the text that it was prepared from.
-func (s *mysqlSession) describeExecute(k *wire.Command, argument []byte) {
+func (s *mysqlSession) describeExecute(k *wire.Command, body []byte) {
+	argument := body[1:]
 	k.Text, k.Pattern, k.Said = "EXECUTE", "EXECUTE", mysqlSaidBinary
 	if len(argument) < 4 {
 		return
@@ -198,6 +186,9 @@ func (s *mysqlSession) describeExecute(k *wire.Command, argument []byte) {
 		query = s.lastPrepared
 	}
 	k.Text, k.Pattern, k.Name = fmt.Sprintf("EXECUTE statement %d", id), SQLDigest(query), SQLComment(query)
+	if body[0] == comExecute && id != lastPrepared {
+		s.elsewhere(k, query, body)
+	}
 }
 
 // mysqlSetups are the commands that concern the connection, and not the data.

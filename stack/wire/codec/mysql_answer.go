@@ -71,6 +71,9 @@ func (s *mysqlSession) step(c *mysqlCall, body []byte) (last bool, err error) {
 	case preparedAnswer:
 		return s.prepared(c, body)
 	case loginAnswer:
+		if body[0] == packetOK {
+			s.ends(body)
+		}
 		return body[0] == packetOK, nil
 	case fieldAnswer:
 		return body[0] == packetEOF, nil

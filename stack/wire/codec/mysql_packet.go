@@ -1,5 +1,38 @@
 package codec
 
+// The commands of MySQL's protocol by their number.
+const (
+	comQuit             = 1
+	comInitDB           = 2
+	comQuery            = 3
+	comFieldList        = 4
+	comStatistics       = 9
+	comProcessInfo      = 10
+	comPing             = 14
+	comChangeUser       = 17
+	comBinlogDump       = 18
+	comTableDump        = 19
+	comRegisterSlave    = 21
+	comPrepare          = 22
+	comExecute          = 23
+	comLongData         = 24
+	comCloseStatement   = 25
+	comResetStatement   = 26
+	comFetch            = 28
+	comBinlogDumpGTID   = 30
+	comResetConnection  = 31
+	comBulkExecute      = 0xfa // MariaDB
+	lastPrepared        = 0xffffffff
+	mariaCacheMetadata  = 1 << 4 // of MariaDB's own capabilities
+	capLongPassword     = 1      // of both; MariaDB says by its absence that it has capabilities of its own
+	capCompress         = 1 << 5
+	capTLS              = 1 << 11
+	capDeprecateEOF     = 1 << 24
+	capOptionalMetadata = 1 << 25
+	capZstd             = 1 << 26
+	capQueryAttributes  = 1 << 27
+)
+
 // mysqlAnswer is how the answer to a command is built.
 type mysqlAnswer int
 
