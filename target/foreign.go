@@ -173,11 +173,14 @@ func (f *Foreign) ProductName(product int64) string {
 // UsesRedis says whether the command line or the environment names Redis.
 func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
 
-// UsesMySQL and UsesPostgres say whether the command line or the environment names that database, and UsesSQL whether
-// it names either. One description has one database.
-func (f *Foreign) UsesMySQL() bool    { return f.uses("mysql") }
+// UsesMySQL says whether the command line or the environment names MySQL.
+func (f *Foreign) UsesMySQL() bool { return f.uses("mysql") }
+
+// UsesPostgres says whether the command line or the environment names PostgreSQL.
 func (f *Foreign) UsesPostgres() bool { return f.uses("postgres") }
-func (f *Foreign) UsesSQL() bool      { return f.UsesMySQL() || f.UsesPostgres() }
+
+// UsesSQL says whether the command line or the environment names a database.
+func (f *Foreign) UsesSQL() bool { return f.UsesMySQL() || f.UsesPostgres() }
 
 func (f *Foreign) uses(server string) bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, server) })

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of Postgres
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 

@@ -146,10 +146,10 @@ func TestPostgresRecorded(t *testing.T) {
 		counted := map[string]int{}
 		for _, m := range h.Messages {
 			if text, ok := strings.CutPrefix(m, "answer"); ok {
-				text, code := strings.TrimSpace(text), ""
+				text := strings.TrimSpace(text)
 				if at := strings.LastIndexByte(text, ' ') + 1; len(sent) > 0 && text != sent[0] {
-					text, code = strings.TrimSpace(text[:at]), text[at:]
-					failed = append(failed, code)
+					failed = append(failed, text[at:])
+					text = strings.TrimSpace(text[:at])
 				}
 				if len(sent) == 0 || text != sent[0] {
 					t.Fatalf("%s: answered %q of %q", name, text, sent)
