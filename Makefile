@@ -118,6 +118,11 @@ console-cost: ## measure what the console's page costs a browser, and what watch
 lab-mutants: ## whether the lab, or a test, finds defects that are put into the modes: a binary for each, two at a time
 	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -parallel 2 -run '^TestMutants$$' -v ./cmd/shop
 
+.PHONY: habits
+habits: ## services with the habits of real shops, right ones and wrong ones: load test and lab must say what is right of each, under ten minutes
+	@export SHOP_TEST_TIER=all; $(test_path); export PATH; \
+	go test -count=1 -run '^Test(LabServe)?Habits$$' ./loadtest ./cmd/shop
+
 .PHONY: engine-mutants
 engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, some twenty minutes
 	@$(test_path) go test -tags mutants,nomsgpack -count=1 -timeout 30m -run '^TestMutantsAreFound$$' -v ./internal/lock/handoff

@@ -209,6 +209,10 @@ func (l *lab) gaps(cells []Cell) (all []Gap) {
 		if f.Pairs && i >= 0 && !l.o.Pairs {
 			add(f.Name, text.Of("with the rival held too"), text.Of("--pairs plays that"))
 		}
+		if f.Name == api.Retry && i >= 0 && cells[i].Tried > 0 {
+			add(f.Name, text.Of("minutes after the first request"), text.Of("the lab repeats a request within seconds, and a "+
+				"service that forgets its key after that sells it again"))
+		}
 	}
 	return append(all, Gap{What: text.Of("the hazards of the second table (docs/matrix.md)"),
 		Why: text.Of("they need lastitem's own tables, settings or lock names")})

@@ -16,13 +16,13 @@ import (
 // products says how much somebody reads who wants one of them: at most so many packages of ours, the product's own and
 // all that it imports, directly or not, with so many lines. Tests do not count.
 var products = map[string]reading{
-	"faultlab":              {14, 30_400},
+	"faultlab":              {14, 30_500},
 	"judge":                 {4, 6_150},
 	"console":               {3, 3_950},
 	"stack":                 {6, 6_600},
 	"internal/lock/handoff": {4, 5_900},
 	"internal/replica":      {29, 41_150},
-	"loadtest":              {10, 16_100},
+	"loadtest":              {10, 16_250},
 }
 
 type reading struct{ packages, lines int }

@@ -89,7 +89,9 @@ type Input struct {
 	// MayHold says that requests which neither sold nor were refused may have held their units while they ran, as a shop
 	// does that waits for a payment.
 	MayHold bool
-	Unseen  Unseen // counts that nobody has read: what rests on them is not judged, and nothing is called EXACT
+	// Kept is how many units the shop may keep back: it may refuse while so many are left.
+	Kept   int64
+	Unseen Unseen // counts that nobody has read: what rests on them is not judged, and nothing is called EXACT
 	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds
 	// on the history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of
 	// TTL, session and lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier

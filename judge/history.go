@@ -99,8 +99,8 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 	if op.Key == "" {
 		return
 	}
-	if row, there := j.byID[op.OrderID]; there && j.rows[row].Key == op.Key {
-		return // inspectRows has counted it
+	if row, there := j.byID[op.OrderID]; there && j.rows[row].Key != "" {
+		return // inspectRows has counted it, or another buyer's order was told: see compare
 	}
 	first, seen := j.orderOf[op.Key]
 	if !seen {

@@ -27,7 +27,7 @@ func (j *judge) hearRefusals(sales []change) {
 		return
 	}
 	ops := append(j.cuts(), j.ops...)
-	bad, excused := unjustified(j.course.set, j.r.Leaked, sales, ops, j.in.MayHold, j.course.shifts...)
+	bad, excused := unjustified(j.course.set-j.in.Kept, j.r.Leaked, sales, ops, j.in.MayHold, j.course.shifts...)
 	j.r.BadRefusals = bad + excused
 	j.each(bad, "", text.Of("%d [request was|requests were] refused though in stock: no order of events justifies it"))
 	j.each(excused, "L", sayLeakRefusals)

@@ -134,6 +134,10 @@ var historyMutants = []mutant{
 	{"ok under another key", func(in *Input, _ *api.Ledger) {
 		in.History[keyedOK].Key = "k9"
 	}, Broken, "", "another idempotency key"},
+	{"two keys that were told each other's order", func(in *Input, _ *api.Ledger) {
+		in.History[keyedOK].OrderID, in.History[theReplay].OrderID = "o5", "o5"
+		in.History[keyedGone] = op(OK, 55, 61, 1, "o4", "k5")
+	}, Broken, "", "another idempotency key"},
 	{"one order acknowledged to two", func(in *Input, _ *api.Ledger) {
 		in.History = append(in.History, op(OK, 21, 41, 1, "o4", ""))
 	}, Broken, "", "acknowledged to another request"},

@@ -254,7 +254,12 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 		r.Unchecked = append(r.Unchecked, text.Of("which units of %d [order|orders] each request got: [it is|they "+
 			"are] about several requests, and the quantities count").With(several).In(f.Lang))
 	}
-	if linked.Unnamed > 0 && several == 0 && !keyed(orders) {
+	switch {
+	case several > 0 || keyed(orders):
+	case linked.Unnamed == 0:
+		r.Unchecked = append(r.Unchecked, text.Of("whether two buyers were told each other's order: no member of the rows "+
+			"has the key of its request, {{key}} in --request").In(f.Lang))
+	default:
 		r.Unchecked = append(r.Unchecked, text.Of("which order belongs to which answer: %d [answer names|answers name] none "+
 			"of the orders that were read. --order-id gives the place of its id in an answer, and a member "+
 			"idempotency_key the row's").With(linked.Unnamed).In(f.Lang))

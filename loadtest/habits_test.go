@@ -32,6 +32,23 @@ var rightHabits = []habit{
 	{"counts late", judge.Exact, "", "", nil},
 	{"numbers of its own", judge.Exact, "", "", nil},
 	{"padded numbers", judge.Exact, "", "", nil},
+	{"numbers with a check digit", judge.Exact, "50 answers name none", "", nil},
+	{"numbers with a check digit", judge.Exact, "5 answers name none", "", func(_ *target.Foreign, p *plan.Plan) {
+		p.Stock = 5
+	}},
+	{"keeps five back", judge.Inconclusive, "as many were left as at the end, 5", "", soldOutSays},
+	{"keeps five back", judge.Inconclusive, "as many were left as at the end, 5", "",
+		func(f *target.Foreign, p *plan.Plan) {
+			soldOutSays(f, p)
+			f.Orders = target.Source{}
+		}},
+	{"backorders", judge.Inconclusive, "10 rows differ by their backordered", "", func(_ *target.Foreign, p *plan.Plan) {
+		p.Requests = 62
+	}},
+	{"shows orders by their payments", judge.Inconclusive, "5 rows repeat the order of another", "", nil},
+	{"sells what is left", judge.Inconclusive, "is of the last 1", "", func(_ *target.Foreign, p *plan.Plan) {
+		p.Quantity, p.Stock = 2, 51
+	}},
 	{"counts from one each run", judge.Inconclusive, "from another number on", "", nil},
 	{"one name for all", judge.Exact, "50 answers name none", "", nil},
 	{"numbers that come again", judge.Inconclusive, "share with another the name", "", nil},
@@ -77,7 +94,7 @@ var rightHabits = []habit{
 	{"redirects resets", "", "was redirected to", "", nil},
 	{"", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) { f.Products = []string{"SKU 1/x"} }},
 	{"", judge.Vacuous, "at most 1 purchase was in flight", "", func(_ *target.Foreign, p *plan.Plan) { p.VUs = 1 }},
-	{"decimals", judge.Exact, "", "", nil},
+	{"decimals", judge.Exact, "whether two buyers were told each other's order", "", nil},
 	{"byte order mark", judge.Exact, "", "", nil},
 	{"parts", judge.Exact, "", "", nil},
 	{"allocates", judge.Exact, "", "", func(f *target.Foreign, _ *plan.Plan) {
@@ -118,9 +135,14 @@ var wrongHabits = []habit{
 	{"wrong quantity", judge.Broken, "with quantity 1 and is stored with 2", "", nil},
 	{"one id for two", judge.Broken, "", "", nil},
 	{"numbers of other rows", judge.Broken, "", "A", nil},
+	{"tells another's order", judge.Broken, "to another idempotency key", "", nil},
+	{"sells a key again", judge.Broken, "", "D", func(_ *target.Foreign, p *plan.Plan) { p.Retry, p.Requests = 1, 30 }},
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
 }
+
+// soldOutSays says what a refusal of a shop looks like: none means that it is busy.
+func soldOutSays(f *target.Foreign, _ *plan.Plan) { f.Refused.Body = "out of stock" }
 
 // tried runs a load of 80 purchases on a shop with a stock of 50.
 func (h habit) tried(t *testing.T) (Result, error) {

@@ -32,11 +32,11 @@ func excuse(r judge.Report, readings []reading, judged func(judge.Input) judge.R
 // readings are the ways in which the books of a right service may be meant.
 func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all []reading) {
 	named := map[string]bool{}
-	if once, n := without(in, func(op judge.Op) (again bool) {
+	if fewer, n := without(in, func(op judge.Op) (again bool) {
 		again, named[op.OrderID] = !op.Replayed && op.OrderID != "" && named[op.OrderID], true
 		return again
 	}); n > 0 {
-		all = append(all, reading{once, text.Of("%d [answer names|answers name] an order that an earlier answer had named, "+
+		all = append(all, reading{fewer, text.Of("%d [answer names|answers name] an order that an earlier answer had named, "+
 			"as in %s: does the service take equal requests for one ({{key}} in --request tells them apart), or are orders "+
 			"lost?").With(n, w.first[client.CodeOK])})
 	}
@@ -44,8 +44,31 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	held.MayHold = true
 	all = append(all, reading{held, text.Of("requests were refused while others ran that neither sold nor were refused: " +
 		"did these hold units, as for a payment that then failed?")})
+	if left := b.ledger.Stock[target.ForeignStore]; left > 0 {
+		kept := in
+		kept.Kept = left
+		all = append(all, reading{kept, text.Of("every refusal came when as many were left as at the end, %d: does the shop " +
+			"keep these back, or does something say sold out too early? --stock-... without what is kept back tells").
+			With(left)})
+	}
 	if in.Ledger == nil {
 		return all
+	}
+	once := *in.Ledger
+	seen := map[string]bool{}
+	once.Orders = slices.DeleteFunc(slices.Clone(once.Orders), func(o api.Order) (again bool) {
+		again, seen[o.OrderID] = seen[o.OrderID], true
+		return again
+	})
+	if n := len(in.Ledger.Orders) - len(once.Orders); n > 0 {
+		single := in
+		single.Ledger = &once
+		all = append(all, reading{single, text.Of("%d [row repeats|rows repeat] the order of another, and without [it|them] " +
+			"the books add up: does --orders-... show an order twice, as a JOIN does?").With(n)})
+	}
+	if whole, o := filled(in); o.OrderID != "" {
+		all = append(all, reading{whole, text.Of("order %s is of the last %d, and more were asked for: does the shop sell "+
+			"what there is, and say so?").With(o.OrderID, o.Quantity)})
 	}
 	if target.Shifted(in.History, in.Ledger.Orders) {
 		counted := in
@@ -65,6 +88,9 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		l.Orders = slices.DeleteFunc(slices.Clone(l.Orders), func(o api.Order) bool { return s.Orders[o.OrderID] })
 		other, _ := without(in, func(op judge.Op) bool { return s.Orders[op.OrderID] })
 		other.Ledger = &l
+		if left := l.Stock[target.ForeignStore]; left < 0 && -left == unitsOf(in.Ledger.Orders)-unitsOf(l.Orders) {
+			l.Stock = map[api.Store]int64{target.ForeignStore: 0} // they were sold below zero, and are to be sent later
+		}
 		other.History = slices.Clone(other.History)
 		unproven(other.History)
 		if n := len(in.Ledger.Orders) - len(l.Orders); n > 0 && len(l.Orders) > 0 {
@@ -90,6 +116,27 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		all = append(all, reading{whole, why.With(len(in.Ledger.Orders), n)})
 	}
 	return all
+}
+
+// filled are the answers in which the only order of fewer units than were asked for counts with its units, if it took
+// the last ones; else it returns no order.
+func filled(in judge.Input) (judge.Input, api.Order) {
+	orders, last := map[string]api.Order{}, api.Order{}
+	for _, o := range in.Ledger.Orders {
+		orders[o.OrderID] = o
+	}
+	in.History = slices.Clone(in.History)
+	for i, op := range in.History {
+		o, there := orders[op.OrderID]
+		if op.Outcome != judge.OK || !there || o.Quantity >= op.Quantity {
+			continue
+		}
+		if last.OrderID != "" || in.Ledger.Stock[target.ForeignStore] != 0 {
+			return in, api.Order{}
+		}
+		last, in.History[i].Quantity = o, o.Quantity
+	}
+	return in, last
 }
 
 // unproven makes refusals prove nothing: units were taken meanwhile that came back later.
@@ -181,16 +228,13 @@ func split(history []judge.Op, orders []api.Order, asked int64) (all []api.Order
 func judgeRows(in judge.Input) judge.Report {
 	l := *in.Ledger
 	left, initial := l.Stock[target.ForeignStore], l.Initial[target.ForeignStore]
-	var down, ordered int64
+	var down int64
 	for _, op := range in.History {
 		if op.Outcome != judge.OK {
 			down += op.Quantity
 		}
 	}
-	for _, o := range l.Orders {
-		ordered += o.Quantity
-	}
-	if left >= 0 || -left > down || ordered > initial {
+	if left >= 0 || -left > down || unitsOf(l.Orders) > initial {
 		return judge.Judge(in)
 	}
 	in.Ledger, l.Stock = &l, map[api.Store]int64{target.ForeignStore: 0}

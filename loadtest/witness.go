@@ -151,10 +151,7 @@ func (w *witness) promise(history []judge.Op, orders []api.Order) (open int) {
 // doubt makes a verdict INCONCLUSIVE that rests on answers which contradict each other or the books, and says what
 // does. rows are the orders, nil = they cannot be read. open is how many answers promise an order that is not there.
 func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report {
-	var ordered int64
-	for _, o := range rows {
-		ordered += o.Quantity
-	}
+	ordered := unitsOf(rows)
 	sold, refused := r.Answers[judge.OK]+open, r.Answers[judge.Refused]
 	unlike, example := w.unlike()
 	proven := r.Final < 0 && rows == nil || ordered > r.Initial // by the books alone
@@ -205,6 +202,14 @@ func (w *witness) doubt(r judge.Report, rows []api.Order, open int) judge.Report
 		return undecided(r)
 	}
 	return r
+}
+
+// unitsOf is how many units orders are about.
+func unitsOf(orders []api.Order) (units int64) {
+	for _, o := range orders {
+		units += o.Quantity
+	}
+	return units
 }
 
 // undecided is a report that claims none of its findings.

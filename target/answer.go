@@ -120,7 +120,8 @@ func (a Answer) names(kind judge.ReservationKind) string {
 var digits = regexp.MustCompile(`[0-9a-fA-F]*[0-9][0-9a-fA-F-]*`)
 
 // outcomeNames are the members of a JSON body whose values say what happened.
-var outcomeNames = regexp.MustCompile(`(?i)^(status|state|code|err(or)?_?(code|no)?|result|outcome|message|msg)$`)
+var outcomeNames = regexp.MustCompile(`(?i)^(status|state|code|err(or)?_?(code|no|description)?|result|outcome|message|msg|reason|type|` +
+	`title|detail|description)$`)
 
 // Shapes is what two answers that say the same have in common: the status, and the names, types and truth values of a
 // JSON body, first with the values of the members that are telling, or the text of another body, less numbers and ids.

@@ -53,7 +53,8 @@ func oneByOne(numbers []int64) bool {
 	return len(seen) == len(numbers) && len(seen) > 0 && slices.Max(numbers)-slices.Min(numbers) == int64(len(seen)-1)
 }
 
-// fewNames is how many answers at least must name orders before it counts that most rows have none of these names.
+// fewNames is how many answers at least must name orders before it counts that most rows have none of these names, if
+// some have them as they are.
 const fewNames = 10
 
 // spelling is how a service may write in its answers what is in a member of the row.
@@ -92,21 +93,39 @@ func base36(s string) string {
 
 // link is a way in which answers name rows.
 type link struct {
-	member string
-	rows   map[string][]int // by what an answer's name is spelled as
-	answer spelling
-	own    bool // the names are the ids of the orders
-	exact  bool // they are spelled as in the row
+	member      string
+	rows        map[string][]int // by what an answer's name is spelled as
+	row, answer spelling
+	own         bool // the names are the ids of the orders
+	exact       bool // they are spelled as in the row
 }
 
-// hits is how many of the answered names a row has.
-func (l link) hits(answered map[string]int) (n int) {
+// hits is how many names of rows were answered: many answers that end with the same digit name one row.
+func (l link) hits(answered map[string]int) int {
+	found := map[string]bool{}
 	for name := range answered {
-		if l.rows[l.answer(name)] != nil {
-			n++
+		if l.rows == nil {
+			break
+		}
+		if spelled := l.answer(name); l.rows[spelled] != nil {
+			found[spelled] = true
 		}
 	}
-	return n
+	return len(found)
+}
+
+// fits says whether the purchase that was tried may have been answered so: "" = its answer had no name.
+func (l link) fits(name string, order row) bool {
+	if name == "" || order == nil {
+		return true
+	}
+	for member, v := range order.flat() {
+		own := l.member == "" && (len(order) == 1 || slices.Contains(IDNames, member))
+		if (own || l.member == member) && l.row(v) == l.answer(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // links are the ways in which rows may be named: by their ids first, then by each member that is another in most
@@ -124,7 +143,7 @@ func links(rows []row, orders []api.Order) (all []link) {
 	}
 	for _, member := range slices.Sorted(maps.Keys(values)) {
 		for k, s := range spellings {
-			l := link{member, map[string][]int{}, s.answer, member == "" && k == 0, k == 0}
+			l := link{member, map[string][]int{}, s.row, s.answer, member == "" && k == 0, k == 0}
 			for i, v := range values[member] {
 				l.rows[s.row(v)] = append(l.rows[s.row(v)], i)
 			}
@@ -158,11 +177,13 @@ func bestOf(all []link, answered map[string]int) (best link) {
 }
 
 // Link finds by which member of the rows, and in which spelling, the answers of a load name their orders, and gives
-// both the same names: services answer with a number that is not the id of the row. Names that most rows do not have,
+// both the same names: services answer with a number that is not the id of the row. The purchase that was tried must
+// have been answered so too. Names that most rows do not have,
 // and one for many requests that no row has, name nothing. Rows of one name that add up to what its only request asked
-// for are one order.
+// for are one order. A member that has the key of a request is the key of its order.
 func (r *Remote) Link(product int64, ops []judge.Op, orders []api.Order, asked int64) Linked {
-	all := Linked{Ops: slices.Clone(ops), Orders: orders}
+	rows := r.lastOf(product).rows
+	all := Linked{Ops: slices.Clone(ops), Orders: withKeys(rows, orders, ops)}
 	answered, requests := map[string]int{}, map[[2]string]bool{} // by name: how many requests were answered it
 	for i, op := range ops {
 		if op.Outcome != judge.OK || op.OrderID == "" {
@@ -177,12 +198,34 @@ func (r *Remote) Link(product int64, ops []judge.Op, orders []api.Order, asked i
 			answered[op.OrderID]++
 		}
 	}
-	best := bestOf(links(r.lastOf(product).rows, orders), answered)
-	if hits := best.hits(answered); len(answered) >= fewNames && 2*hits < len(answered) && len(answered) <= len(orders) {
+	t := r.tried[product]
+	named := r.Read(t.sold).OrderID
+	may := slices.DeleteFunc(links(rows, orders), func(l link) bool { return !l.fits(named, t.order) })
+	best := bestOf(may, answered)
+	hits := best.hits(answered)
+	certain := best.exact && hits > 0 && len(answered) < fewNames
+	if 2*hits < len(answered) && len(answered) <= len(orders) && !certain {
 		best = link{}
 	}
 	all.name(best, answered)
 	all.merge(asked, answered)
+	return all
+}
+
+// withKeys are the orders with the keys of requests that their rows have in any member.
+func withKeys(rows []row, orders []api.Order, ops []judge.Op) []api.Order {
+	sent := map[string]bool{"": false}
+	for _, op := range ops {
+		sent[op.Key] = op.Key != ""
+	}
+	all := slices.Clone(orders)
+	for i, o := range all {
+		for _, v := range rows[i].flat() {
+			if sent[v] && !sent[o.Key] {
+				all[i].Key = v
+			}
+		}
+	}
 	return all
 }
 

@@ -66,7 +66,10 @@ func AtRest(ctx context.Context, read func(context.Context) (*api.Ledger, error)
 	accepted int64, quiet time.Time, patience time.Duration) (last *api.Ledger, rested bool, err error) {
 	var before *api.Ledger
 	unchanged, since := 0, time.Now()
-	end := time.Now().Add(RestAtMost(patience))
+	end := since.Add(RestAtMost(patience))
+	if quiet.After(since) {
+		end = quiet.Add(RestAtMost(patience))
+	}
 	last, err = settle(ctx, read, func(l *api.Ledger, err error, began time.Time) bool {
 		var unfit *UnfitError
 		if errors.As(err, &unfit) {

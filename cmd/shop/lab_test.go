@@ -318,6 +318,7 @@ func TestLabServeHabits(t *testing.T) {
 		"sells in a trigger":      {"{{mysql_dsn}}", inTrigger, "threads     . ", cli.ExitOK},
 		"works in one step":       {"{{redis}}", asJobs, "crash       .       2", cli.ExitOK},
 		"says duplicate":          {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
+		"forgets a key":           {"{{redis}}", inRedis, "Not played: retry minutes after the first request", cli.ExitOK},
 		"tries a lock": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "replicas"), "else than at a stock of zero",
 			cli.ExitOK},
 		"tries a lock for long": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "crash", "--declined", "409",

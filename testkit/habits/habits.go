@@ -32,6 +32,7 @@ type Shop struct {
 	bought  time.Time // when the last order was written
 	counted time.Time // when a shop that counts late has counted its stock
 	last    int64
+	key     string // of the request that sells
 }
 
 // New returns a shop with a habit: see the cases of its methods. "" sells right and plainly.
@@ -195,6 +196,11 @@ func (s *Shop) named(p string, o order, n int64) any {
 	case "numbers of its own":
 		o["key"] = fmt.Sprint("wc_order_", s.last)
 		return fmt.Sprintf("ORD-%06d", s.last)
+	case "numbers with a check digit":
+		return fmt.Sprintf("20261130-%05d-%d", s.last*7919%100_000, (9*s.last+7)%10)
+	case "tells another's order":
+		o["reference"] = s.key
+		return s.last + map[int64]int64{4: 1, 5: -1}[s.last%10]
 	case "padded numbers":
 		return fmt.Sprintf("%02d", s.last)
 	case "counts from one each run":
@@ -209,6 +215,10 @@ func (s *Shop) named(p string, o order, n int64) any {
 			o["number"] = s.orders[p][0]["number"]
 		}
 		return fmt.Sprintf("ORD-%06d", s.last)
+	case "shows orders by their payments":
+		if s.last%10 == 0 {
+			s.orders[p] = append(s.orders[p], o)
+		}
 	case "rows without ids":
 		delete(o, "id")
 	case "a row for each place":
@@ -240,11 +250,28 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		send(w, http.StatusCreated, s.write(p, n))
 		return
 	}
+	s.key = key
+	switch left := s.stock[p]; {
+	case s.Habit == "keeps five back" && left < n+5:
+		s.refuse(w, p, n)
+		return
+	case s.Habit == "sells what is left" && left > 0:
+		n = min(n, left)
+	case s.Habit == "backorders" && left < n && left > -10:
+		s.stock[p] -= n
+		o := s.write(p, n)
+		s.orders[p][len(s.orders[p])-1]["backordered"] = true
+		send(w, http.StatusCreated, o)
+		return
+	}
 	if !s.take(p, n) {
 		s.refuse(w, p, n)
 		return
 	}
 	switch s.Habit {
+	case "sells a key again":
+		o := s.write(p, n)
+		send(w, map[bool]int{true: http.StatusInternalServerError, false: http.StatusCreated}[asked%10 == 0], o)
 	case "fails while it holds":
 		if asked%10 == 0 {
 			s.hold(p, n)
@@ -291,7 +318,7 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 		if every := map[bool]int64{true: 2, false: 10}[s.Habit == "turns rivals away"]; asked%every == 0 {
 			said := map[bool]string{true: "out of stock", false: "busy, try again"}[s.Habit == "refuses what is there"]
 			s.stock[p] += n
-			send(w, http.StatusConflict, order{"message": said})
+			send(w, http.StatusConflict, order{"title": "Conflict", "detail": said})
 			return
 		}
 		send(w, http.StatusCreated, s.write(p, n))
@@ -345,6 +372,8 @@ func (s *Shop) refuse(w http.ResponseWriter, p string, n int64) {
 		s.write(p, n)
 		s.orders[p][len(s.orders[p])-1]["status"], _, _ = strings.Cut(s.Habit, " ")
 		send(w, http.StatusConflict, order{"message": "out of stock"})
+	case "turns rivals away", "refuses what is there", "says busy as it says sold out":
+		send(w, http.StatusConflict, order{"title": "Conflict", "detail": "out of stock"})
 	case "counts below zero":
 		s.stock[p] -= n
 		send(w, http.StatusConflict, order{"message": "out of stock"})

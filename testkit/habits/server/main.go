@@ -135,6 +135,14 @@ func (s *service) saysDuplicate(ctx context.Context, product, key string) (a ans
 	return a, err
 }
 
+// forgetsAKey keeps it for a minute.
+func (s *service) forgetsAKey(ctx context.Context, product, key string) (a answer, err error) {
+	if a.order, err = s.sold(ctx, product, "key:"+key); err == nil {
+		err = s.redis.Expire(ctx, "key:"+key, time.Minute).Err()
+	}
+	return a, err
+}
+
 // triesALock is right, and says busy by the status of sold out.
 func (s *service) triesALock(ctx context.Context, product, _ string) (a answer, err error) {
 	if mine, err := s.redis.SetNX(ctx, "lock:"+product, "1", s.ttl).Result(); err != nil || !mine {
@@ -263,6 +271,7 @@ func main() {
 		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
 		"works in one step": s.promises, "works in three steps": s.promises, "does a job again": s.promises,
 		"says duplicate": s.saysDuplicate, "tries a lock": s.triesALock, "holds a unit": s.holdsAUnit,
+		"forgets a key": s.forgetsAKey,
 	}[kind]
 	if kind == "holds a unit" || kind == "does a job again" {
 		go s.repeats(kind == "does a job again")
