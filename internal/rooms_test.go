@@ -16,7 +16,7 @@ import (
 // products says how much somebody reads who wants one of them: at most so many packages of ours, the product's own and
 // all that it imports, directly or not, with so many lines. Tests do not count.
 var products = map[string]reading{
-	"faultlab":              {14, 30_200},
+	"faultlab":              {14, 30_300},
 	"judge":                 {4, 6_200},
 	"console":               {3, 3_950},
 	"stack":                 {6, 6_650},
