@@ -158,7 +158,7 @@ func foreignMode(f *target.Foreign) api.Mode {
 	for _, x := range fault.Ladder {
 		switch {
 		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
-		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume, x.Name == api.Stale && !f.UsesSQL():
+		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume, x.Name == api.Stale && !f.UsesMySQL():
 		default:
 			claims[x.Name] = Unclaimed
 		}
@@ -226,7 +226,7 @@ func whyNoGo(s *target.Foreign, f fault.Fault) text.Text {
 		return text.Of("the lab does not know the service's queues")
 	case f.Lane.Pair != "" && !s.UsesRedis():
 		return text.Of("the service uses no Redis")
-	case f.Name == api.Stale && !s.UsesSQL():
+	case f.Name == api.Stale && !s.UsesMySQL():
 		return text.Of("the service uses no MySQL")
 	}
 	return text.Of("the lab was stopped before")

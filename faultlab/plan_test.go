@@ -83,7 +83,7 @@ func TestDrawn(t *testing.T) {
 	t.Parallel()
 	var steps []rig.Position
 	for _, pattern := range []string{"SET", "GET", "SET", "DEL"} {
-		steps = append(steps, rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command})
+		steps = append(steps, rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command, Plain: true})
 	}
 	path := rig.Path{Steps: steps, Finished: 3}
 	for _, f := range fault.Ladder {

@@ -82,6 +82,27 @@ func TestLab(t *testing.T) {
 	}
 }
 
+// A read that a copy of the database answers breaks a mode that trusts its lock, in every run, and none whose write has a
+// condition.
+func TestLabStale(t *testing.T) {
+	testenv.Slow(t, "plays schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, stack.Redis, stack.MySQL)
+	shop := program(t)
+	out, code := runShop(t, shop, "lab", "--mode", "handoff", "--store", "sql", "--fault", "stale", "--all", "-o", "json")
+	if code != cli.ExitOK || !strings.Contains(out, `"found": "O"`) {
+		t.Fatalf("handoff: exit %d, want %d and O:\n%s", code, cli.ExitOK, out)
+	}
+	out, code = runShop(t, shop, "lab", "--replay", fileOf(t, out), "--times", "3")
+	if code != cli.ExitOK || !strings.Contains(out, "O 3/3") {
+		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, cli.ExitOK, out)
+	}
+	out, code = runShop(t, shop, "lab", "--mode", "sql-version,lease-seq", "--fault", "stale", "--all")
+	if code != cli.ExitOK || !strings.Contains(out, "Every outcome is as claimed.") {
+		t.Errorf("sql-version, lease-seq: exit %d, want %d:\n%s", code, cli.ExitOK, out)
+	}
+}
+
 // The lab repeats requests about reservations, and adjusts the stock, where a command is one script.
 func TestLabReserves(t *testing.T) {
 	t.Parallel()

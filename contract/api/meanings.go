@@ -67,8 +67,8 @@ var Hazards = []Meaning{
 	},
 	{
 		string(Stale), text.Of("stale"), text.Of("a read outside a transaction is answered by a replica that lags behind"),
-		text.Of("A rival has sold and committed. Reads outside a transaction are then answered by a copy of the database that " +
-			"lacks that commit, as a read-write splitter before an asynchronous replica answers them. Reads inside a " +
+		text.Of("A rival has sold and committed. Reads outside a transaction are then answered by a copy of the database " +
+			"that lacks that commit, as a read-write splitter before an asynchronous replica answers them. Reads inside a " +
 			"transaction and locking reads go to the primary. Only modes that read their count in SQL outside a transaction " +
 			"meet it."),
 		text.Of("B sells the last unit and releases the lock. A takes the lock, reads 1 from the replica, and sells it too."),

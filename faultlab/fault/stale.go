@@ -16,8 +16,8 @@ const restocked = "restocked"
 // rival's commit, up to each of them in turn, and all of them: a lag has no bound.
 var Stale = Fault{
 	Name: api.Stale,
-	Title: text.Of("reads outside a transaction are answered by a replica that lacks what the rival has committed, up to " +
-		"each of them"),
+	Title: text.Of("reads outside a transaction are answered by a replica that lacks what the rival has committed, up " +
+		"to each of them"),
 	Cuts:  []rig.Cut{rig.Copied},
 	AtEnd: true,
 	Variants: func(m api.Mode) []string {

@@ -43,8 +43,8 @@ type Deps struct {
 	Steps   *step.Stream // is told every step
 }
 
-// short says why an item was not taken: sold out, by a read of the primary, or no product of the kind. A plain read that
-// shows too little is no refusal: a replica may have answered it. errOvertaken: there is enough.
+// short says why an item was not taken: sold out, by a read of the primary, or no product of the kind. A plain read
+// that shows too little is no refusal: a replica may have answered it. errOvertaken: there is enough.
 func (d Deps) short(ctx context.Context, item Item) error {
 	units, there, err := d.SQL.Look(ctx, item.ProductID)
 	switch {

@@ -69,7 +69,8 @@ func TestMySQLInstead(t *testing.T) {
 	}
 	check(before, read)
 	check(before, "SELECT n, word FROM s WHERE id = ?", 1)
-	for _, kept := range []string{" FOR UPDATE", " LOCK IN SHARE MODE", " AND @@server_id >= 0", " AND CONNECTION_ID() > 0"} {
+	for _, kept := range []string{" FOR UPDATE", " LOCK IN SHARE MODE", " AND @@server_id >= 0",
+		" AND CONNECTION_ID() > 0"} {
 		check(now, read+kept)
 	}
 	exec("BEGIN")

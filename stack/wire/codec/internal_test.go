@@ -177,7 +177,8 @@ func (a *asked) Write(p []byte) (int, error) {
 // says that columns follow, one more part in a column.
 func TestMySQLElsewhereForm(t *testing.T) {
 	t.Parallel()
-	const column, extra, row = "\x03def\x01d\x01t\x01t\x01n\x01n\x0c12", "\x03def\x01d\x01t\x01t\x01n\x01n\x00\x0c12", "\x015"
+	const column, extra = "\x03def\x01d\x01t\x01t\x01n\x01n\x0c12", "\x03def\x01d\x01t\x01t\x01n\x01n\x00\x0c12"
+	const row = "\x015"
 	const eof, ok, inTransaction = "\xfe\x00\x00\x02\x00", "\xfe\x00\x00\x02\x00\x00\x00", "\xfe\x00\x00\x03\x00"
 	for name, c := range map[string]struct {
 		form mysqlForm
