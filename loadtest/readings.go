@@ -47,7 +47,8 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	if left := b.ledger.Stock[target.ForeignStore]; left > 0 {
 		kept := in
 		kept.Kept = left
-		all = append(all, reading{kept, text.Of("every refusal came when as many were left as at the end, %d: does the shop " +
+		all = append(all, reading{kept, text.Of("every refusal came when as many were left as at the end, %d: does the " +
+			"shop " +
 			"keep these back, or does something say sold out too early? --stock-... without what is kept back tells").
 			With(left)})
 	}
@@ -63,7 +64,8 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	if n := len(in.Ledger.Orders) - len(once.Orders); n > 0 {
 		single := in
 		single.Ledger = &once
-		all = append(all, reading{single, text.Of("%d [row repeats|rows repeat] the order of another, and without [it|them] " +
+		all = append(all, reading{single, text.Of("%d [row repeats|rows repeat] the order of another, and without " +
+			"[it|them] " +
 			"the books add up: does --orders-... show an order twice, as a JOIN does?").With(n)})
 	}
 	if whole, o := filled(in); o.OrderID != "" {

@@ -52,7 +52,8 @@ func run(ctx context.Context, s service, p plan.Plan, progress func(Progress)) (
 	if s.foreign {
 		s.script.note = hopeful(stop, s.script.note)
 	}
-	d, err := newDriver(p, client.Target{URL: address, Insecure: s.insecure, Headers: s.buyers != nil}, s.script, !s.mode.Baseline)
+	d, err := newDriver(p, client.Target{URL: address, Insecure: s.insecure, Headers: s.buyers != nil}, s.script,
+		!s.mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}

@@ -111,7 +111,7 @@ func (v *Visit) Refused() bool { return v.turned != nil }
 // arranged sends nothing: nobody knows which units others held then, so it proves nothing.
 func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, error) {
 	if v.failed != nil {
-		return Reply{Body: []byte(v.failed.Error())}, Answer{Outcome: judge.Declined, Code: api.LockBusy}, nil
+		return Reply{Body: []byte(v.failed.Error())}, Answer{Outcome: judge.Declined, Code: api.LockBusy}, nil //nolint:nilerr // it is the answer
 	}
 	if v.turned != nil {
 		a := unknown(*v.turned)
@@ -132,7 +132,7 @@ func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, erro
 		if err != nil || r.Status >= http.StatusBadRequest || outcome != judge.Unknown {
 			a := v.f.answer(r, outcome)
 			a.Again = false // the earlier steps were taken
-			return r, a, nil
+			return r, a, nil //nolint:nilerr // what was not saved is told by the answer
 		}
 	}
 	v.mu.Lock()
@@ -150,7 +150,7 @@ func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, erro
 		return r, a, nil
 	}
 	if err != nil { // what it needs to ask was not saved
-		return r, unknown(r), nil
+		return r, unknown(r), nil //nolint:nilerr // the outcome is not known
 	}
 	order := a.OrderID
 	for end := time.Now().Add(v.f.Then.Within); ; {
@@ -229,7 +229,7 @@ func (v *Visit) call(s Step) (Call, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	path := s.Path
-	if at := placeholder.FindStringIndex(path); at != nil && at[0] == 0 { // a whole path that was saved
+	if at := placeholder.FindStringIndex(path); len(at) > 0 && at[0] == 0 { // a whole path that was saved
 		path = expand(path[:at[1]], v.values) + path[at[1]:]
 		if u, err := url.Parse(path); err == nil && u.Host != "" {
 			path = strings.TrimPrefix(path, u.Scheme+"://"+u.Host)

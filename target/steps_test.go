@@ -96,7 +96,8 @@ func TestVisitOutcomes(t *testing.T) {
 	}{
 		{"sold", 200, 200, 200, "", judge.OK, "", "abb", Meaning{}, Meaning{}},
 		{"refused in arrange", 410, 0, 0, "", judge.Declined, CodeTurned, "", Meaning{Statuses: []int{410}}, Meaning{}},
-		{"surprise", 500, 0, 0, "step 1 of arrange, POST /arrange: it answered 500 said 500", "", "", "", Meaning{}, Meaning{}},
+		{"surprise", 500, 0, 0, "step 1 of arrange, POST /arrange: it answered 500 said 500", "", "", "", Meaning{},
+			Meaning{}},
 		{"earlier step refuses", 200, 409, 0, "", judge.Refused, api.SoldOut, "aa", Meaning{}, Meaning{Statuses: []int{409}}},
 		{"earlier step fails", 200, 500, 0, "", judge.Unknown, "http_500", "aa", Meaning{}, Meaning{}},
 		{"last step fails", 200, 302, 500, "", judge.Unknown, "http_500", "abb", Meaning{}, Meaning{}},

@@ -68,7 +68,8 @@ func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 			"pointer into the answer")},
 	}.Add(set, lang)
 	cli.FileFlag(set, "service")
-	cli.Once(set, "service", "request", "key-header", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis",
+	cli.Once(set, "service", "request", "key-header", "stock-sql", "stock-redis", "stock-url", "orders-sql",
+		"orders-redis",
 		"orders-url")
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
@@ -165,7 +166,8 @@ func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	return text.Of("%s: %w").Errorf(s.path, err)
 }
 
-// flagNamed matches the flag that a mistake begins with, which may be one of a group, and the placeholder that is wrong.
+// flagNamed matches the flag that a mistake begins with, which may be one of a group, and the placeholder that is
+// wrong.
 var flagNamed = regexp.MustCompile(`^--([a-z-]+)(?:\.\.\.: unknown placeholder \{\{(\w+)\}\})?`)
 
 // read completes the description by the flags that must be parsed.

@@ -45,7 +45,7 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case at == "GET /login":
 		id := uuid.NewString()
 		s.csrf[id] = uuid.NewString()
-		http.SetCookie(w, &http.Cookie{Name: "session", Value: id, Path: "/"}) //nolint:gosec // of a test
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: id, Path: "/"})
 		fmt.Fprintf(w, `<form><input name="csrf" value="%s"></form>`, s.csrf[id])
 	case at == "PUT /stock":
 		_, _ = fmt.Sscan(r.FormValue("n"), &s.stock)
@@ -124,7 +124,8 @@ func TestLoadtestService(t *testing.T) {
 	}{
 		{"oversells", &stepShop{}, nil, nil, cli.ExitFailed, "stock 3 to 2, sold 8 in 8 orders, oversold 5"},
 		{"mended", &stepShop{mended: true}, nil, nil, cli.ExitOK, "stock 3 to 0, sold 3 in 3 orders, oversold 0"},
-		{"a flag replaces a field", &stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage, "GET /none: 403"},
+		{"a flag replaces a field", &stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage,
+			"GET /none: 403"},
 		{"arranging surprises", &stepShop{}, []string{`form: {csrf: "{{csrf}}", sku`, "form: {sku"}, nil, cli.ExitUsage,
 			"step 2 of arrange, POST /cart: it answered 403 who are you?"},
 		{"saved nothing", &stepShop{}, []string{"/cart/id", "/cart/no"}, nil, cli.ExitUsage, "{{cart}} is not in its answer"},
@@ -158,7 +159,8 @@ func TestLoadtestServiceCartTakes(t *testing.T) {
 		fmt.Fprint(w, stock)
 	}))
 	file := filepath.Join(t.TempDir(), "shop.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte("arrange: POST /cart\nbuy: POST /pay\nstock: {url: /stock}\nurl: "+s.URL), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte("arrange: POST /cart\nbuy: POST /pay\nstock: {url: /stock}\nurl: "+s.URL),
+		0o600))
 	wantCode(t, exitInconclusive, "the stock fell by 1: a step of arrange takes the units, and belongs to buy",
 		newLoadtest("en"), "--service", file, "--requests", "5")
 }
@@ -219,7 +221,8 @@ no flag says buy (FILE:10)
 		}
 	}
 	wantCode(t, cli.ExitOK, "no mistake", newService("en"), one)
-	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST /r/{{product}}\n"), 0o600))
+	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST "+
+		"/r/{{product}}\n"), 0o600))
 	wantCode(t, cli.ExitUsage, "one.yaml:3: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
 }
 
@@ -238,7 +241,8 @@ func TestLabService(t *testing.T) {
 	example := strings.Replace(string(testkit.Read(t, "../../examples/front/shop.yaml")), "bin/front", front, 1)
 	guarded := strings.Replace(example, "-redis {{redis}}", "-redis {{redis}} -guarded", 1)
 	address := "  - post: /address\n    form: {address: \"{{buyer}}, 1 Main Street\"}\n"
-	two := strings.NewReplacer(address, "", "buy:\n  post: /checkout\n  sold", "buy:\n"+address+"  - post: /checkout\n    sold",
+	two := strings.NewReplacer(address, "", "buy:\n  post: /checkout\n  sold", "buy:\n"+address+"  - post: /checkout\n  "+
+		"  sold",
 		"\n  refused", "\n    refused").Replace(guarded) + "repeat_without_key: true\n"
 	for _, tt := range []struct {
 		name, file, faults string
@@ -254,7 +258,8 @@ func TestLabService(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "shop.yaml")
 			testkit.Must(t, os.WriteFile(file, []byte(tt.file), 0o600))
-			out, code := runShop(t, shop, "lab", "--service", file, "--fault", tt.faults, "--lanes", "1", "--allow-untested", "retry")
+			out, code := runShop(t, shop, "lab", "--service", file, "--fault", tt.faults, "--lanes", "1", "--allow-untested",
+				"retry")
 			testkit.Is(t, code, tt.code, "exit code")
 			for _, want := range tt.want {
 				if !strings.Contains(out, want) {

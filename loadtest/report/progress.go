@@ -121,7 +121,8 @@ var progressWords = text.Table(struct {
 	repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
 	rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
 	phases: map[loadtest.Phase]string{
-		loadtest.Resetting: "reset", loadtest.Arranging: "arrange", loadtest.Warming: "warmup", loadtest.Settling: "settle", loadtest.Judging: "judge",
+		loadtest.Resetting: "reset", loadtest.Arranging: "arrange", loadtest.Warming: "warmup", loadtest.Settling: "settle",
+		loadtest.Judging: "judge",
 	},
 	findings: map[judge.Finding]string{
 		judge.Confirmed: "confirmed", judge.Contradicted: "contradicted", judge.Undecided: "inconclusive",

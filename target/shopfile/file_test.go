@@ -46,26 +46,38 @@ func TestReadRefuses(t *testing.T) {
 		{"buy: {post: /buy, get: /buy}", "shop.yaml:1: buy.get: one step is one request"},
 		{"buy: {sold: 200}", "shop.yaml:1: buy: want a request, as in post: /buy"},
 		{"buy: {post: /buy, json: {a: 1}, form: {a: 1}}", "shop.yaml:1: buy: want one of json, form and body"},
-		{"buy:\n  post: /buy\n  sold: {status: 99}", "shop.yaml:3: buy.sold.status: want HTTP statuses, as in 409 or [200, 201]"},
+		{"buy:\n  post: /buy\n  sold: {status: 99}", "shop.yaml:3: buy.sold.status: want HTTP statuses, as in 409 or [200, " +
+			"201]"},
 		{"buy: {post: /buy, sold: [200, no]}", "shop.yaml:1: buy.sold: want HTTP statuses, as in 409 or [200, 201]"},
-		{"buy: {post: /buy, sold: {body: '('}}", "shop.yaml:1: buy.sold.body: want a regular expression: error parsing regexp"},
-		{"buy: {post: '/buy?c={{cart}}'}", "shop.yaml:1: buy: nothing has saved {{cart}}; there are {{product}}, {{quantity}}, "},
-		{"arrange:\n  - {post: /cart, sold: 200}\n" + one, "shop.yaml:2: arrange[0].sold: there is no such field; there are body, "},
-		{"arrange:\n  - {post: /cart, save: {cart: id}}\n" + one, "shop.yaml:2: arrange[0].save.cart: want a JSON pointer as in /data/id, or {header: Name}"},
-		{"arrange: {post: /c, save: {key: /k}}\n" + one, "shop.yaml:1: arrange[0].save.key: every buyer has this value already: take another name"},
-		{"arrange: {post: /c, save: {cart: {}}}\n" + one, "shop.yaml:1: arrange[0].save.cart: want one of json, header, cookie and regex"},
-		{one + "then: {get: /o}", "shop.yaml:2: then.until: it is missing: what the answer looks like when the outcome is known"},
+		{"buy: {post: /buy, sold: {body: '('}}", "shop.yaml:1: buy.sold.body: want a regular expression: error parsing " +
+			"regexp"},
+		{"buy: {post: '/buy?c={{cart}}'}", "shop.yaml:1: buy: nothing has saved {{cart}}; there are {{product}}, " +
+			"{{quantity}}, "},
+		{"arrange:\n  - {post: /cart, sold: 200}\n" + one, "shop.yaml:2: arrange[0].sold: there is no such field; there " +
+			"are body, "},
+		{"arrange:\n  - {post: /cart, save: {cart: id}}\n" + one, "shop.yaml:2: arrange[0].save.cart: want a JSON pointer " +
+			"as in /data/id, or {header: Name}"},
+		{"arrange: {post: /c, save: {key: /k}}\n" + one, "shop.yaml:1: arrange[0].save.key: every buyer has this value " +
+			"already: take another name"},
+		{"arrange: {post: /c, save: {cart: {}}}\n" + one, "shop.yaml:1: arrange[0].save.cart: want one of json, header, " +
+			"cookie and regex"},
+		{one + "then: {get: /o}", "shop.yaml:2: then.until: it is missing: what the answer looks like when the outcome is " +
+			"known"},
 		{one + "then: {get: /o, until: 200, within: soon}", "shop.yaml:2: then.within: want a time, as in 500ms, 30s or 5m"},
 		{one + "settle: 5", "shop.yaml:2: settle: want a time, as in 500ms, 30s or 5m"},
 		{one + "insecure: 'yes'", "shop.yaml:2: insecure: want true or false"},
 		{one + "url:\n  host: a", "shop.yaml:3: url: want a text"},
 		{one + "stock: {sql: SELECT 1, url: /s}", "shop.yaml:2: stock: want one of sql, redis and url"},
-		{one + "stock: {url: '/s#/a', add: /b}", "shop.yaml:2: stock: add and subtract belong to a url without '#', and add comes first"},
+		{one + "stock: {url: '/s#/a', add: /b}", "shop.yaml:2: stock: add and subtract belong to a url without '#', and " +
+			"add comes first"},
 		{one + "stock: {url: /s, add: b}", "shop.yaml:2: stock.add: want JSON pointers, as in [/onHand]"},
 		{one + "orders: {url: /s, add: /b}", "shop.yaml:2: orders.add: there is no such field; there are redis, sql, url"},
-		{one + "reset:\n- POST /reset\n- sql: DELETE FROM orders", "shop.yaml:4: reset: resets run in this order: sql, redis, requests, commands"},
-		{one + "start: {command: x, ready: {path: /h}}", "shop.yaml:2: start.ready.path: there is no such field; there are get, within"},
-		{one + "start: {command: x, setup: [{sql: S}, mysql]}", "shop.yaml:2: start.setup: commands run before SQL: write them first"},
+		{one + "reset:\n- POST /reset\n- sql: DELETE FROM orders", "shop.yaml:4: reset: resets run in this order: sql, " +
+			"redis, requests, commands"},
+		{one + "start: {command: x, ready: {path: /h}}", "shop.yaml:2: start.ready.path: there is no such field; there are " +
+			"get, within"},
+		{one + "start: {command: x, setup: [{sql: S}, mysql]}", "shop.yaml:2: start.setup: commands run before SQL: write " +
+			"them first"},
 	} {
 		if _, err := read(t, tt.said); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s\n= %v\nwant %s", tt.said, err, tt.want)
@@ -140,7 +152,8 @@ then: {get: "/jobs/{{job}}", until: {body: sold|cancelled}, within: 2s, sold: so
 			{Name: "id", JSON: "/cart/id"}}, Refused: target.Meaning{Location: "/full"},
 	}}, "arrange")
 	testkit.Same(t, f.Buy, []target.Step{
-		{Method: "POST", Path: "/carts/{{id}}", Type: "text/plain", Body: "<buy/>", Headers: []string{"Content-Type: text/xml"},
+		{Method: "POST", Path: "/carts/{{id}}", Type: "text/plain", Body: "<buy/>",
+			Headers: []string{"Content-Type: text/xml"},
 			Refused: target.Meaning{Statuses: []int{410}}},
 		{Method: "POST", Path: "/pay/{{id}}", Save: []target.Save{{Name: "job", JSON: "/job"}},
 			Sold: target.Meaning{Statuses: []int{200, 201, 202}}},

@@ -108,12 +108,12 @@ func (r *reader) decide(s *step) {
 		}
 		*x.where = x.m.Location
 	}
-	switch o := s.order; {
-	case o == target.Save{}:
-	case o == target.Save{JSON: o.JSON}:
-		r.set(s.orderNode, "buy.order", "order-id", o.JSON)
+	switch s.order {
+	case target.Save{}:
+	case target.Save{JSON: s.order.JSON}:
+		r.set(s.orderNode, "buy.order", "order-id", s.order.JSON)
 	default:
-		r.file.Order = o
+		r.file.Order = s.order
 	}
 }
 
@@ -366,7 +366,8 @@ func (r *reader) save(n ast.Node, at string) (all []target.Save) {
 func (r *reader) place(n ast.Node, at string) (s target.Save) {
 	if said, isText := scalar(n); isText {
 		if s.JSON = said; !strings.HasPrefix(said, "/") {
-			r.wrong(n, at, text.Of("want a JSON pointer as in /data/id, or {header: Name}, {cookie: name}, {regex: 'id=(\\d+)'}"))
+			r.wrong(n, at, text.Of("want a JSON pointer as in /data/id, or {header: Name}, {cookie: name}, {regex: "+
+				"'id=(\\d+)'}"))
 		}
 		return s
 	}
