@@ -131,7 +131,7 @@ func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, erro
 		outcome := classify(r, s.Sold, s.Refused, s.Declined)
 		if err != nil || r.Status >= http.StatusBadRequest || outcome != judge.Unknown {
 			a := v.f.answer(r, outcome)
-			a.Again = false // the earlier steps were taken
+			a.Again = false  // the earlier steps were taken
 			return r, a, nil //nolint:nilerr // what was not saved is told by the answer
 		}
 	}

@@ -82,8 +82,8 @@ func TestLab(t *testing.T) {
 	}
 }
 
-// A read that a copy of the database answers breaks a mode that trusts its lock, in every run, and none whose write has a
-// condition.
+// A read that a copy of the database answers breaks a mode that trusts its lock, in every run, and none whose write has
+// a condition.
 func TestLabStale(t *testing.T) {
 	testenv.Slow(t, "plays schedules on real servers")
 	t.Parallel()
@@ -340,7 +340,8 @@ func TestLabServeHabits(t *testing.T) {
 		"works in one step":       {"{{redis}}", asJobs, "crash       .       2", cli.ExitOK},
 		"says duplicate":          {"{{redis}}", inRedis, "retry       . ", cli.ExitOK},
 		"forgets a key":           {"{{redis}}", inRedis, "Not played: retry minutes after the first request", cli.ExitOK},
-		"tries a lock": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "replicas"), "else than at a stock of zero",
+		"tries a lock": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "replicas"),
+			"else than at a stock of zero",
 			cli.ExitOK},
 		"tries a lock for long": {"{{redis}}", append(slices.Clone(inRedis[2:8]), "--fault", "crash", "--declined", "409",
 			"--declined-body", "busy", "--lock-ttl", "300ms"), "crash       X", cli.ExitFailed},
