@@ -139,6 +139,7 @@ func serversOnly(t *testing.T, extras ...string) *Lane {
 // idle returns a lane without servers, whose replicas do not run.
 func idle(t *testing.T, service Service) *Lane {
 	t.Helper()
+	service.Promised = target.Reply.Promises
 	l := &Lane{Set: &gear.Set{Place: &gear.Place{}}, Service: service}
 	testkit.Must(t, l.wire())
 	return l

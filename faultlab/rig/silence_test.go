@@ -166,8 +166,9 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 	l := serversOnly(t)
 	l.client = http.DefaultClient
 	l.Service = Service{
-		Call: target.Ask.Call,
-		Read: func(judge.ReservationKind, target.Reply) target.Answer { return target.Answer{Outcome: judge.OK} },
+		Promised: target.Reply.Promises,
+		Call:     target.Ask.Call,
+		Read:     func(judge.ReservationKind, target.Reply) target.Answer { return target.Answer{Outcome: judge.OK} },
 	}
 	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL

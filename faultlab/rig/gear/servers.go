@@ -43,7 +43,7 @@ type link struct {
 }
 
 // PostgresURL is the variable under which a launch has the URL of a PostgreSQL. The shop does not know it.
-const PostgresURL = "SHOP_POSTGRES"
+const PostgresURL = "POSTGRES_URL"
 
 // Start starts the servers. The caller closes them.
 func Start(ctx context.Context, o Options) (*Servers, error) {
