@@ -8,9 +8,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// In a flash sale a thousand buyers are served and a million refused. A refusal needs no lock and no transaction: a
-// plain read that shows too little proves it, for the moment of the read. So while a product's last outcome here was a
-// refusal, this is asked first:
+// In a flash sale a thousand buyers are served and a million refused. A refusal needs no lock: a read of the primary
+// that shows too little proves it, for the moment of the read. So while a product's last outcome here was a refusal,
+// this is asked first:
 //
 //	a sale       the mode: BEGIN ── ... ── COMMIT
 //	sold out     the mode, which refuses ── remembered
