@@ -35,7 +35,8 @@ func newService(lang string) *cobra.Command {
 		Long: text.Of(`Reads shop.yaml, the file that 'shop loadtest --service' and 'shop lab --service' take, and says the
 first mistake with its line. --check makes one purchase step by step at the running service, shows each answer and what
 was saved of it, and looks whether one unit and one order moved; it resets the stock first, if the file says how.
---flags prints the flags that the file stands for, and the fields for which there are none. docs/shop-yaml.md has all fields.`).
+--flags prints the flags that the file stands for, and the fields for which there are none.
+docs/shop-yaml.md has all fields.`).
 			In(lang),
 		Example: "  shop service shop.yaml\n  shop service shop.yaml --check --url http://localhost:9000\n  shop service " +
 			"shop.yaml --flags",
