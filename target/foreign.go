@@ -118,8 +118,8 @@ type Step struct {
 // String is METHOD PATH.
 func (s Step) String() string { return s.Method + " " + s.Path }
 
-// Save keeps a value of an answer under a name: what is at a JSON pointer, in a header or a cookie, or in the first
-// group of a regular expression, which looks into the header if there is one, else into the body.
+// Save keeps a value of an answer under a name. The value is at a JSON pointer, in a header, in a cookie, or in the
+// first group of a regular expression, which reads the header if one is named, else the body.
 type Save struct {
 	Name   string `json:"name,omitempty"`
 	JSON   string `json:"json,omitempty"`

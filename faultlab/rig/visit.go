@@ -61,7 +61,7 @@ func (b *buyers) arrange(ctx context.Context, replicas ...string) (did bool, err
 }
 
 // take returns the buyer with a key, and his key: the one who has it already, if he has come to his last step, which is
-// then repeated. A buyer who was lost on his way there begins anew, as another, with the key that fresh makes.
+// then repeated. If a buyer was lost on his way there, another buyer starts, with the key that fresh makes.
 func (b *buyers) take(to, key string, fresh func() string) (string, *target.Visit) {
 	if b.begin == nil {
 		return key, nil

@@ -105,8 +105,9 @@ func recording(t *testing.T, name string) (all []byte) {
 	return all
 }
 
-// Each client's purchases are read as the same commands, however it sends them: as queries (psycopg), always prepared
-// anew (pg), prepared once (pg's second, asyncpg, pgx), or from the fifth time on under a name, COMMIT too (pgjdbc).
+// The codec reads the same commands from each client, however it sends them: psycopg sends queries, pg prepares every
+// time, pg's second recording, asyncpg and pgx prepare once, and pgjdbc uses a name from the fifth time on, for COMMIT
+// too.
 // Every command but the last, which ends the connection, is answered, in order.
 func TestPostgresRecorded(t *testing.T) {
 	t.Parallel()
