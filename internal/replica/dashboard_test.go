@@ -122,6 +122,8 @@ type (
 		Targets     []query        `json:"targets,omitempty"`
 		FieldConfig map[string]any `json:"fieldConfig,omitempty"`
 		Options     map[string]any `json:"options,omitempty"`
+		Collapsed   *bool          `json:"collapsed,omitempty"` // of a row
+		Panels      *[]panel       `json:"panels,omitempty"`    // of a row that is collapsed
 		of          family
 	}
 	grid struct {
@@ -203,7 +205,7 @@ func dashboard(t *testing.T, all []family) (panels []panel) {
 	}
 	y, placed := 0, map[string]bool{}
 	for _, row := range dashboardRows {
-		add(panel{Type: "row", Title: row.title}, 24, 1, 0, y)
+		add(panel{Type: "row", Title: row.title, Collapsed: new(bool), Panels: &[]panel{}}, 24, 1, 0, y)
 		y++
 		n := 0
 		for _, f := range all {
@@ -244,7 +246,7 @@ func TestDashboard(t *testing.T) {
 	e.SetIndent("", " ")
 	testkit.Must(t, e.Encode(map[string]any{
 		"uid": "lastitem", "title": "lastitem", "schemaVersion": 39, "editable": true, "refresh": "10s",
-		"time": map[string]string{"from": "now-15m", "to": "now"}, "panels": dashboard(t, families(t, measured(t).Registry)),
+		"annotations": map[string]any{"list": []any{}}, "time": map[string]string{"from": "now-15m", "to": "now"}, "panels": dashboard(t, families(t, measured(t).Registry)),
 		"templating": map[string]any{"list": []any{
 			map[string]any{"type": "datasource", "name": "datasource", "query": "prometheus"},
 			variable("instance", "shop_build_info"), variable("mode", "shop_http_requests_total"),
