@@ -47,7 +47,7 @@ var buckets = []float64{
 type metrics struct {
 	page     gin.HandlerFunc
 	requests *prometheus.CounterVec   // route, mode, outcome
-	duration *traced                  // route, mode, result
+	duration *exemplars               // route, mode, result
 	wait     *prometheus.HistogramVec // mode
 	hold     *prometheus.HistogramVec // mode
 	replays  *prometheus.CounterVec   // mode
@@ -65,7 +65,7 @@ func newMetrics(r *prometheus.Registry, poolStats func() []Pool, events bool, st
 			Name: "shop_http_requests_total",
 			Help: "Requests answered, by outcome: ok, or the code of the problem.",
 		}, []string{"route", "mode", "outcome"}),
-		duration: &traced{HistogramVec: histogram("shop_http_request_duration_seconds",
+		duration: &exemplars{HistogramVec: histogram("shop_http_request_duration_seconds",
 			"Time to answer, kept apart by result: ok, refused (sold out), declined (nothing happened), unknown.",
 			"route", "mode", "result")},
 		wait: histogram("shop_lock_wait_seconds", "Time from asking for a lock to holding it.", "mode"),
@@ -144,25 +144,23 @@ func (m *metrics) observe(path string, out outcome, took time.Duration) {
 	m.duration.WithLabelValues(path, out.mode, string(result(out.code))).Observe(took.Seconds())
 }
 
-// Traced adds the trace of a deduction to the metrics: the bucket of its time in shop_http_request_duration_seconds
-// shows trace_id as an exemplar, where a scraper asks for OpenMetrics. Call it for traces that were exported.
-func (h *Handler) Traced(a step.Answered, traceID string) {
-	m, took := h.metrics.duration, a.Ended.Sub(a.Begun).Seconds()
-	m.add(m.WithLabelValues(a.Route, a.Trace.Mode, string(result(api.Code(a.Code)))), prometheus.Exemplar{
-		Value: took, Labels: prometheus.Labels{"trace_id": traceID}, Timestamp: a.Ended,
-	})
+// traced adds the trace of a deduction to the bucket of its time.
+func (m *metrics) traced(a step.Answered, traceID string) {
+	m.duration.add(m.duration.WithLabelValues(a.Route, a.Trace.Mode, string(result(api.Code(a.Code)))),
+		prometheus.Exemplar{Value: a.Ended.Sub(a.Begun).Seconds(), Labels: prometheus.Labels{"trace_id": traceID},
+			Timestamp: a.Ended})
 }
 
-// traced is a histogram whose buckets each carry the newest exemplar that fell into them. An exemplar is known later
+// exemplars is a histogram whose buckets each carry the newest exemplar that fell into them. An exemplar is known later
 // than the value, because traces are built when the request is over, so the histogram cannot take both at once.
-type traced struct {
+type exemplars struct {
 	*prometheus.HistogramVec
 	mu     sync.Mutex
 	newest map[prometheus.Metric]map[int]prometheus.Exemplar // by histogram and bucket
 }
 
 // add keeps an exemplar for the histogram of one set of labels.
-func (t *traced) add(of prometheus.Observer, e prometheus.Exemplar) {
+func (t *exemplars) add(of prometheus.Observer, e prometheus.Exemplar) {
 	one, ok := of.(prometheus.Metric)
 	if !ok {
 		return
@@ -180,7 +178,7 @@ func (t *traced) add(of prometheus.Observer, e prometheus.Exemplar) {
 }
 
 // Collect reports the histograms with their exemplars.
-func (t *traced) Collect(ch chan<- prometheus.Metric) {
+func (t *exemplars) Collect(ch chan<- prometheus.Metric) {
 	plain := make(chan prometheus.Metric)
 	go func() {
 		t.HistogramVec.Collect(plain)
@@ -188,9 +186,9 @@ func (t *traced) Collect(ch chan<- prometheus.Metric) {
 	}()
 	for one := range plain {
 		t.mu.Lock()
-		exemplars := slices.Collect(maps.Values(t.newest[one]))
+		newest := slices.Collect(maps.Values(t.newest[one]))
 		t.mu.Unlock()
-		if with, err := prometheus.NewMetricWithExemplars(one, exemplars...); err == nil && len(exemplars) > 0 {
+		if with, err := prometheus.NewMetricWithExemplars(one, newest...); err == nil && len(newest) > 0 {
 			one = with
 		}
 		ch <- one
