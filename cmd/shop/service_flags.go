@@ -125,7 +125,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
-		f := set.Lookup(x.Flag)
+		f := flagOf(set, x)
 		if f == nil || slices.ContainsFunc(given, func(name string) bool { return replaced(name, x.Flag) }) {
 			continue
 		}
@@ -145,6 +145,15 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 		f.Products = s.file.Products
 	}
 	return nil
+}
+
+// flagOf returns the flag of a command that a field is; nil = the command does not take the field. How a service starts
+// is the lab's affair: a load test goes to one that runs, and its database has its tables.
+func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
+	if strings.HasPrefix(x.Field, "start.") && set.Lookup("serve") == nil {
+		return nil
+	}
+	return set.Lookup(x.Flag)
 }
 
 // where says of a mistake that names a flag which field of the file it is.
