@@ -12,6 +12,8 @@ SITE_ID = 1
 USE_TZ = True
 STATIC_URL = "/static/"
 INSTALLED_APPS = [*oscar.INSTALLED_APPS, "sorl.thumbnail"]
+if os.environ.get("GUARDED") == "1":
+    INSTALLED_APPS[INSTALLED_APPS.index("oscar.apps.checkout.apps.CheckoutConfig")] = "guarded.apps.CheckoutConfig"
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
