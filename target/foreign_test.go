@@ -226,7 +226,7 @@ func TestExamplesQuoteTheirPrograms(t *testing.T) {
 	err := os.WriteFile(shop, []byte("#!/bin/sh\nwhile [ \"$1\" != --serve ]; do shift; done; printf %s \"$2\""), 0o755)
 	syscall.ForkLock.RUnlock()
 	testkit.Must(t, err)
-	for name, variable := range map[string]string{"redis-py-flask": "PYTHON", "redsync": "EXAMPLE", "redisson": "JAVA"} {
+	for name, variable := range map[string]string{"redsync": "EXAMPLE", "redisson": "JAVA"} {
 		cmd := exec.CommandContext(t.Context(), "../examples/"+name+"/explore")
 		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
 		line, err := cmd.Output()

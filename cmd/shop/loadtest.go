@@ -116,6 +116,9 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 		return err
 	}
 	f.plan.names = f.service.f.Products
+	if f.plan.names != nil && f.plan.given("products") { // where products have names, a number is one
+		f.plan.names = strings.Split(f.plan.count, ",")
+	}
 	thresholds, err := f.check()
 	if err != nil {
 		return err

@@ -125,7 +125,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
-		f := set.Lookup(x.Flag)
+		f := flagOf(set, x)
 		if f == nil || slices.ContainsFunc(given, func(name string) bool { return replaced(name, x.Flag) }) {
 			continue
 		}
@@ -141,10 +141,19 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	f := &s.f
 	f.Arrange, f.Buy, f.Session, f.Then, f.Order = s.file.Arrange, s.file.Buy, s.file.Session, s.file.Then, s.file.Order
 	f.OK.Location, f.Refused.Location, f.Declined.Location = s.file.Sold, s.file.Refused, s.file.Declined
-	if s.file.Products != nil && !slices.Contains(given, "products") {
+	if s.file.Products != nil && f.Products == nil {
 		f.Products = s.file.Products
 	}
 	return nil
+}
+
+// flagOf returns the flag of a command that a field is; nil = the command does not take the field. How a service starts
+// is the lab's affair: a load test goes to one that runs, and its database has its tables.
+func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
+	if strings.HasPrefix(x.Field, "start.") && set.Lookup("serve") == nil {
+		return nil
+	}
+	return set.Lookup(x.Flag)
 }
 
 // where says of a mistake that names a flag which field of the file it is.

@@ -124,12 +124,16 @@ func TestLoadtestService(t *testing.T) {
 	}{
 		{"oversells", &stepShop{}, nil, nil, cli.ExitFailed, "stock 3 to 2, sold 8 in 8 orders, oversold 5"},
 		{"mended", &stepShop{mended: true}, nil, nil, cli.ExitOK, "stock 3 to 0, sold 3 in 3 orders, oversold 0"},
+		{"the lab's setup", &stepShop{mended: true}, []string{"settle:", "start: {setup: [{sql: SELECT 1}]}\nsettle:"}, nil,
+			cli.ExitOK, "sold 3 in 3 orders, oversold 0"},
 		{"a flag replaces a field", &stepShop{mended: true}, nil, []string{"--stock-url", "/none"}, cli.ExitUsage,
 			"GET /none: 403"},
 		{"arranging surprises", &stepShop{}, []string{`form: {csrf: "{{csrf}}", sku`, "form: {sku"}, nil, cli.ExitUsage,
 			"step 2 of arrange, POST /cart: it answered 403 who are you?"},
 		{"saved nothing", &stepShop{}, []string{"/cart/id", "/cart/no"}, nil, cli.ExitUsage, "{{cart}} is not in its answer"},
 		{"by its duration", &stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
+		{"a name that is a number", &stepShop{mended: true}, []string{"settle:", "products: [\"1\", \"2\"]\nsettle:"},
+			[]string{"--products", "2"}, cli.ExitOK, "8 requests in all, stock 3, quantity 1"}, // not 2 products
 		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "describes several"},
 		{"a mistake in a field", &stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
 			"shop.yaml:14: stock.url: --stock-url"},
