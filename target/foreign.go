@@ -29,6 +29,10 @@ type Foreign struct {
 	Buy     []Step   `json:"buy,omitempty"`
 	Session []string `json:"session,omitempty"`
 	Then    *Then    `json:"then,omitempty"`
+	// Cancel gives an order back, and Ship makes it one that cannot be cancelled any more: their Sold means done. They may
+	// mention {{order}}; nil = the service is not asked for it. With Cancel, Buy has steps.
+	Cancel  *Step    `json:"cancel,omitempty"`
+	Ship    *Step    `json:"ship,omitempty"`
 	Headers []string `json:"headers,omitempty"`
 	// ReadHeaders are added to the requests that reset and read, to whatever host they go; Headers go to no other host.
 	ReadHeaders []string `json:"read_headers,omitempty"`

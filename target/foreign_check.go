@@ -215,6 +215,12 @@ func (f Foreign) MarshalJSON() ([]byte, error) {
 		then := *f.Then
 		f.Then = &then
 	}
+	for _, s := range []**Step{&f.Cancel, &f.Ship} {
+		if *s != nil {
+			copied := **s
+			*s = &copied
+		}
+	}
 	for _, s := range f.steps() {
 		s.Headers = names(s.Headers, ":")
 	}
@@ -232,10 +238,15 @@ func (f *Foreign) steps() (all []*Step) {
 	if f.Then != nil {
 		all = append(all, &f.Then.Step)
 	}
+	for _, s := range []*Step{f.Cancel, f.Ship} {
+		if s != nil {
+			all = append(all, s)
+		}
+	}
 	return all
 }
 
-// Sends lists the requests of a purchase, METHOD PATH [BODY].
+// Sends lists the requests of a purchase, and those that end its order, METHOD PATH [BODY].
 func (f *Foreign) Sends() (all []string) {
 	for _, s := range f.steps() {
 		all = append(all, strings.TrimSpace(s.String()+" "+s.Body))

@@ -140,6 +140,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	}
 	f := &s.f
 	f.Arrange, f.Buy, f.Session, f.Then, f.Order = s.file.Arrange, s.file.Buy, s.file.Session, s.file.Then, s.file.Order
+	f.Cancel, f.Ship = s.file.Cancel, s.file.Ship
 	f.OK.Location, f.Refused.Location, f.Declined.Location = s.file.Sold, s.file.Refused, s.file.Declined
 	if s.file.Products != nil && !slices.Contains(given, "products") {
 		f.Products = s.file.Products
