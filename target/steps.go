@@ -127,22 +127,21 @@ func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) 
 		s = *v.f.Ship
 	}
 	v.mu.Lock()
-	order := v.values["order"]
+	_, named := v.values["order"]
 	v.mu.Unlock()
-	if order == "" {
+	if !named {
 		return Reply{}, Answer{}, text.Of("the answer that sold names no order, so there is none to %s: give its place, as " +
 			"in sold: {order: /id}").Errorf(kind)
 	}
 	r, err := v.send(via, s, false, string(kind))
-	if r.Status == 0 {
+	if err != nil {
 		return r, Answer{}, err
 	}
 	a := unknown(r)
 	if a.Outcome = classify(r, s.Sold, s.Refused, s.Declined); a.Outcome != judge.Unknown {
 		a.Code, a.Again = map[judge.Outcome]api.Code{judge.Refused: CodeEnded, judge.Declined: api.LockBusy}[a.Outcome], false
 	}
-	a.OrderID = order
-	return r, a, nil //nolint:nilerr // what was not saved changes no outcome
+	return r, a, nil
 }
 
 // CodeEnded is the code of an order that cannot be cancelled, or shipped, any more.
