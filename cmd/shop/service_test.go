@@ -221,9 +221,32 @@ no flag says buy (FILE:10)
 		}
 	}
 	wantCode(t, cli.ExitOK, "no mistake", newService("en"), one)
-	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST "+
-		"/r/{{product}}\n"), 0o600))
-	wantCode(t, cli.ExitUsage, "one.yaml:3: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
+}
+
+// A mistake that is found after the file was read is said with its line too: of several values of a field, that of the
+// wrong one.
+func TestServiceLines(t *testing.T) {
+	t.Parallel()
+	const lab = "buy: POST /buy\nstart: {command: 'app {{port}} {{redis}}'}\nreset: [{redis: SET s 1}]\norders: {redis: " +
+		"GET o}\n"
+	for _, tt := range []struct{ said, want string }{
+		{"buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST /r/{{product}}\n",
+			":3: reset.sql: --reset-...: unknown placeholder {{prodct}}"},
+		{lab + "stock: {redis: GET s}\nheaders:\n  A: b\n  C: '{{d}}'\n", ":8: headers.C: --header: unknown placeholder {{d}}"},
+		{lab + "stock: {redis: GET s}\nread_headers: {A: '{{d}}'}\n", ":6: read_headers.A: --read-header: unknown"},
+		{lab + "stock: {redis: GET s}\nlock_ttl: 5m\n", ":6: lock_ttl: --lock-ttl \"5m0s\": want 1ms to 1m"},
+		{lab + "stock: {redis: GET s}\nallow_untested: [late, lte]\n", ":6: allow_untested: --allow-untested \"lte\""},
+		{lab, ":1: --stock-sql, --stock-redis or --stock-url: want one of them"},
+		{"start: {command: 'app {{port}} {{redis}}', env: {A: '{{b}}'}}\nbuy: POST /buy\n", ":1: start.env.A: --env: unknown"},
+		{"buy: POST /buy\nstart:\n  command: app\n  setup: [{sql: '@a'}, {sql: '@/none'}]\n",
+			":4: start.setup.sql: --setup-sql: open"},
+		{"buy:\n  post: /buy\n  refused: 200\n", ":3: buy.refused: --refused: status 200 means both"},
+		{"buy: POST /buy\nurl: ftp://a\n", ":2: url: --url must be a URL"},
+	} {
+		file := filepath.Join(t.TempDir(), "one.yaml")
+		testkit.Must(t, os.WriteFile(file, []byte(tt.said), 0o600))
+		wantCode(t, cli.ExitUsage, "one.yaml"+tt.want, newService("en"), file)
+	}
 }
 
 // The lab holds the commands of what is bought, not of what is arranged, and a purchase of two steps at each command of

@@ -86,7 +86,11 @@ func (s *Scene) ended() (ops []judge.ReservationOp) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.endings {
-		ops = append(ops, p.hold)
+		op := p.hold
+		if p.promised { // it may still come
+			op.Outcome = judge.Unknown
+		}
+		ops = append(ops, op)
 	}
 	return ops
 }

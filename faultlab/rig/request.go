@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, prom
 	}
 	if s.Lane.Service.Waits {
 		shown, promised = " ("+target.Shown(r)+")", s.Lane.Service.Promised(r)
+	}
+	if ask.Kind != "" {
+		return said, shown, r.Status == http.StatusAccepted, false
 	}
 	if busy = said.Outcome == judge.Refused && said.OrderID == "" && s.Lane.Service.learnt.unlike(r); busy {
 		said.Outcome, said.Code = judge.Declined, api.LockBusy

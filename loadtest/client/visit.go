@@ -37,6 +37,9 @@ func Visit(engine Engine, base string, v *target.Visit, kind judge.ReservationKi
 		reply, said, err = v.Buy(context.Background(), via, true)
 	} else {
 		reply, said, err = v.End(via, kind)
+		if said.Outcome == judge.OK && reply.Status == http.StatusAccepted { // it may still come
+			said.Outcome, said.Code = judge.Unknown, "http_202"
+		}
 	}
 	if err != nil && last.Err == "" {
 		last.Err = ErrBadAnswer // such as a path that cannot be one

@@ -32,7 +32,7 @@ func Read(path string) (*File, error) {
 	}
 	r := &reader{file: &File{Path: path}, known: slices.Clone(target.StepWords)}
 	if len(parsed.Docs) != 1 || parsed.Docs[0].Body == nil {
-		return nil, text.Of("%s: want the description of one service, as in docs/shop-yaml.md").Errorf(path)
+		return nil, text.Of("%s:1: want the description of one service, as in docs/shop-yaml.md").Errorf(path)
 	}
 	r.top(parsed.Docs[0].Body)
 	return r.file, r.err

@@ -32,7 +32,7 @@ func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	const one = "buy: POST /buy\n"
 	for _, tt := range []struct{ said, want string }{
-		{"", "shop.yaml: want the description of one service, as in docs/shop-yaml.md"},
+		{"", "shop.yaml:1: want the description of one service, as in docs/shop-yaml.md"},
 		{"url: [", "shop.yaml:1: "},
 		{"buy: POST /buy\nbuy: POST /b", "shop.yaml:2: "},
 		{"buy: {post: /pay/{{cart}}}", "shop.yaml:1: ',' or '}' must be specified: inside {...} and [...] a text with"},
