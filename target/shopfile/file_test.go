@@ -80,6 +80,7 @@ func TestReadRefuses(t *testing.T) {
 		{one + books + "cancel: {post: /c, sold: 200}", "shop.yaml:4: cancel.sold: there is no such field; there are body, " +
 			"declined, delete, done, "},
 		{one + books + "cancel: {post: /c, done: {status: x}}", "shop.yaml:4: cancel.done.status: want HTTP statuses, as in"},
+		{"buy: {post: /b, save: {order: /o}}\n" + books + "cancel: POST /c", "shop.yaml:4: cancel: here {{order}} is the order"},
 		{one + books + "ship: POST /s", "shop.yaml:4: ship: it is sent while an order is cancelled, and there is no cancel"},
 		{"buy: {post: '/buy?o={{order}}'}", "shop.yaml:1: buy: nothing has saved {{order}}"},
 		{one + "start: {command: x, ready: {path: /h}}", "shop.yaml:2: start.ready.path: there is no such field; there are " +

@@ -93,8 +93,13 @@ func (r *reader) purchase(n nodes) {
 
 // endings read how an order is cancelled, and shipped.
 func (r *reader) endings(n nodes) {
+	saved := slices.Contains(r.known, "order")
 	r.known = append(r.known, "order")
 	if n.cancel != nil {
+		if saved {
+			r.wrong(n.cancel, "cancel", text.Of("here {{order}} is the order of the answer that sold: save another value "+
+				"under another name"))
+		}
 		r.file.Cancel = r.ending(n.cancel, "cancel")
 		for _, name := range []string{"stock", "orders"} {
 			if !slices.ContainsFunc(r.file.Settings, func(x Setting) bool { return strings.HasPrefix(x.Field, name) }) {
