@@ -79,8 +79,14 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	}
 	all, err := l.plan(ctx, g, *c)
 	if f, _ := fault.Named(c.Fault); err == nil && l.o.Serve != nil {
-		path, _ := l.path(ctx, g, *c, f.About("")) // which plan has traced
-		c.Untested = untested(f, path)
+		for _, variant := range l.variants(f, c.Mode) {
+			if path, _ := l.path(ctx, g, *c, f.About(variant)); c.Untested == (text.Text{}) { // which plan has traced
+				c.Untested = untested(f, path)
+			}
+		}
+		if why := l.o.Serve.WhyNoRetry(); f.Name == api.Retry && why != (text.Text{}) {
+			*c = c.untestedAs(why)
+		}
 	}
 	m := l.mode(c.Mode)
 	switch {
@@ -125,12 +131,8 @@ func sampled(all []Schedule) []Schedule {
 func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 	f, _ := fault.Named(c.Fault)
 	base := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault}
-	variants := []string{""}
-	if f.Variants != nil {
-		variants = f.Variants(l.mode(c.Mode))
-	}
 	var all []Schedule
-	for _, variant := range variants {
+	for _, variant := range l.variants(f, c.Mode) {
 		path, err := l.path(ctx, g, c, f.About(variant))
 		if err != nil {
 			return nil, err
@@ -148,6 +150,28 @@ func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 		}
 	}
 	return all, nil
+}
+
+// variants are the ways in which a fault strikes a mode, with those in which somebody's service ends an order. A purchase
+// that may not be repeated is not.
+func (l *lab) variants(f fault.Fault, mode string) []string {
+	all := []string{""}
+	if f.Variants != nil {
+		all = slices.Clone(f.Variants(l.mode(mode)))
+	}
+	serve := l.o.Serve
+	if serve == nil || serve.Cancel == nil {
+		return all
+	}
+	if f.Name == api.Retry && serve.WhyNoRetry() != (text.Text{}) {
+		all = nil
+	}
+	for _, variant := range f.Endings {
+		if serve.Ship != nil || !strings.Contains(variant, "shipped") {
+			all = append(all, variant)
+		}
+	}
+	return all
 }
 
 // struck lists the schedules of one variant: the victim's positions and, unless rival is nil, the rival's with each of

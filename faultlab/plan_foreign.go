@@ -157,7 +157,7 @@ func foreignMode(f *target.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
-		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
+		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}) && f.Cancel == nil:
 		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep, x.Lane.Consume, x.Name == api.Stale && !f.UsesMySQL():
 		default:
 			claims[x.Name] = Unclaimed
@@ -171,7 +171,8 @@ func foreignMode(f *target.Foreign) api.Mode {
 
 // untried returns the cells of the selected faults that cannot be played on the service at all.
 func (l *lab) untried() []Cell {
-	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (text.Text{}) {
+	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (text.Text{}) ||
+		l.o.Serve.Cancel != nil {
 		return nil
 	}
 	return []Cell{{Mode: target.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,

@@ -63,6 +63,9 @@ type Input struct {
 	History []Op
 	// Adjusts are the requests that adjusted the stock, as clients saw them: Quantity was to be added or, below 0, taken.
 	Adjusts []Op
+	// Cancels are the requests, by [Cancel] and [Ship], about orders of somebody else's service whose ledger lists only
+	// orders that stand.
+	Cancels []ReservationOp
 
 	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another,
 	// adjustments apart, somebody else set the stock meanwhile, which deleted orders: nothing is then the mode's doing.

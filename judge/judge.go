@@ -32,6 +32,7 @@ import (
 //     resolved, this is linearizability of a counter that only falls; where the stock was adjusted, units that were
 //     added count as free from the answer on, and units that were taken until the call;
 //   - every adjustment that was answered is there, else A;
+//   - an order that was answered as cancelled is gone, and one that was answered as shipped is there, else A;
 //   - no buyer was sold more than the limit (B), and every limit_reached was justified as a sold_out is;
 //   - what was left falls in the order of time;
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
@@ -51,6 +52,7 @@ func Judge(in Input) Report {
 		j.openTickets()
 		j.count()
 		j.conserve()
+		j.hearCancels()
 		j.look()
 		j.inspectRows()
 		j.inspectKeys()

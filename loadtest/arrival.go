@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,10 +42,47 @@ func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended in
 	if v.Twice && w.second != nil {
 		defer w.again(ctx, rec, ask, intended)()
 	}
-	w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
+	sold := w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
+	if w.script.endings != nil && sold.Outcome == judge.OK {
+		ask.Order = sold.OrderID
+		w.end(ctx, rec, ask)
+	}
 }
 
-// again begins the second click of a deduction, which is one like the first.
+// end cancels and ships an order, as the script has it for the next one.
+func (w *worker) end(ctx context.Context, rec *recorder, ask target.Ask) {
+	kinds := w.script.endings()
+	if len(kinds) > 1 {
+		ask.Kind = kinds[1]
+		defer w.again(ctx, rec, ask, -1)()
+	}
+	if len(kinds) > 0 {
+		ask.Kind = kinds[0]
+		w.insist(ctx, rec, ask, -1, false, w.plan.Retry+1)
+	}
+}
+
+// endingsOf returns what is sent about the orders of a service: of twelve orders one is cancelled, one cancelled twice
+// at once and, where orders can be shipped, one shipped while it is cancelled.
+func endingsOf(f *target.Remote) func() []judge.ReservationKind {
+	if f.Cancel == nil {
+		return nil
+	}
+	var sold atomic.Int64
+	return func() []judge.ReservationKind {
+		switch n := sold.Add(1) % 12; {
+		case n == 2:
+			return []judge.ReservationKind{judge.Cancel}
+		case n == 6:
+			return []judge.ReservationKind{judge.Cancel, judge.Cancel}
+		case n == 10 && f.Ship != nil:
+			return []judge.ReservationKind{judge.Cancel, judge.Ship}
+		}
+		return nil
+	}
+}
+
+// again begins the same on the second connection, such as the second click of a deduction.
 func (w *worker) again(ctx context.Context, rec *recorder, ask target.Ask, intended int64) (await func()) {
 	other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
 	return w.beside(func() { other.insist(ctx, rec, ask, intended, false, w.plan.Retry+1) })

@@ -103,7 +103,7 @@ func (f Foreign) newService(before map[int64]int64, w *witness) service {
 	s := service{
 		mode: api.Mode{Name: f.Name}, foreign: true, address: f.URL, insecure: f.Insecure, lang: f.Lang, patience: f.settle(),
 		watch: f.Watch, gone: f.Agreed,
-		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note},
+		script: script{call: call, read: read, keyed: f.HasKey(), note: w.note, endings: endingsOf(f.Remote)},
 		ready:  func(ctx context.Context, p *plan.Plan) error { return f.ready(ctx, p, before, w) },
 		judge: func(in judge.Input, product int64, b bookkeeping) judge.Report {
 			r := f.judge(in, before[product], b, w)
@@ -205,7 +205,7 @@ func keyed(orders []api.Order) bool {
 
 // judgeBooks judges a product by what was read of it.
 func (f Foreign) judgeBooks(in judge.Input, before int64, b bookkeeping, w *witness) judge.Report {
-	in = judge.Input{History: in.History, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
+	in = judge.Input{History: in.History, Cancels: in.Cancels, Lang: in.Lang, Stopped: in.Stopped, Partial: in.Partial,
 		WantSoldOut: in.WantSoldOut}
 	var unread error
 	switch {
@@ -240,6 +240,7 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	}
 	rows := len(l.Orders)
 	linked := f.Link(l.ProductID, in.History, l.Orders, asked)
+	in.Cancels = renamed(in.Cancels, in.History, linked.Ops)
 	orders, several := split(linked.Ops, linked.Orders, asked)
 	l.Orders, in.History = orders, linked.Ops
 	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
@@ -264,10 +265,28 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 			"of the orders that were read. --order-id gives the place of its id in an answer, and a member "+
 			"idempotency_key the row's").With(linked.Unnamed).In(f.Lang))
 	}
+	if linked.Unnamed > 0 && len(in.Cancels) > 0 {
+		r.Missing = append(r.Missing, text.Of("which orders were cancelled: %d [answer names|answers name] none of the "+
+			"orders that were read; sold: {order: PLACE} gives the place of its id").With(linked.Unnamed).In(f.Lang))
+		r = undecided(r)
+	}
 	if linked.Shared > 0 && r.Verdict == judge.Exact {
 		r.Missing = append(r.Missing, text.Of("%d orders share with another the name by which the answers name them, such "+
 			"as %s: may two orders have it, or were two buyers told one?").With(linked.Shared, linked.Member).In(f.Lang))
 		r = undecided(r)
 	}
 	return r
+}
+
+// renamed are the requests that end orders, with the names that the orders now have in the answers.
+func renamed(cancels []judge.ReservationOp, was, now []judge.Op) []judge.ReservationOp {
+	names := map[string]string{}
+	for i, op := range was {
+		names[op.OrderID] = now[i].OrderID
+	}
+	all := slices.Clone(cancels)
+	for i, op := range all {
+		all[i].OrderID = names[op.OrderID]
+	}
+	return all
 }

@@ -114,6 +114,20 @@ var rightHabits = []habit{
 	{"one text for all", judge.Inconclusive, "no request was refused", "", func(f *target.Foreign, _ *plan.Plan) {
 		f.Orders = target.Source{}
 	}},
+	{"", judge.Exact, "", "", cancelling},
+	{"", judge.Exact, "", "", shipping},
+	{"numbers of its own", judge.Exact, "", "", cancelling},
+	{"puts units back later", judge.Inconclusive, "put the units back some time after", "",
+		func(f *target.Foreign, p *plan.Plan) {
+			cancelling(f, p)
+			soldOutSays(f, p)
+		}},
+	{"numbers with a check digit", judge.Inconclusive, "which orders were cancelled", "", cancelling},
+	{"cancelled rows", "", "must show the orders that stand", "", func(f *target.Foreign, p *plan.Plan) {
+		cancelling(f, p)
+		f.Cancel.Path = "/stock/{{product}}?{{order}}"
+		f.Cancel.Method = "GET"
+	}},
 	{"in progress", judge.Exact, "or --refused-body, tell them apart", "",
 		func(_ *target.Foreign, p *plan.Plan) { p.Reserving.Buyers, p.Reserving.DoubleClicks = 80, 1 }},
 }
@@ -139,6 +153,26 @@ var wrongHabits = []habit{
 	{"sells a key again", judge.Broken, "", "D", func(_ *target.Foreign, p *plan.Plan) { p.Retry, p.Requests = 1, 30 }},
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
+	{"reads, then cancels", judge.Broken, "", "O", cancelling},
+	{"reads, then cancels", judge.Broken, "answered as shipped and were cancelled", "A", shipping},
+	{"cancels without the units", judge.Broken, "", "L", cancelling},
+	{"says cancelled", judge.Broken, "answered as cancelled and stand", "A", cancelling},
+}
+
+// cancelling has orders cancelled.
+func cancelling(f *target.Foreign, _ *plan.Plan) {
+	f.Buy = []target.Step{{Method: "POST", Path: "/buy/{{product}}", Type: "application/json",
+		Body: `{"n":{{quantity}},"key":"{{key}}"}`}}
+	done, refused := target.Meaning{Statuses: []int{200}}, target.Meaning{Statuses: []int{409}}
+	f.Cancel = &target.Step{Method: "POST", Path: "/cancel/{{product}}/{{order}}", Sold: done, Refused: refused}
+}
+
+// shipping has some shipped meanwhile.
+func shipping(f *target.Foreign, p *plan.Plan) {
+	cancelling(f, p)
+	ship := *f.Cancel
+	ship.Path = "/ship/{{product}}/{{order}}"
+	f.Ship = &ship
 }
 
 // soldOutSays says what a refusal of a shop looks like: none means that it is busy.
@@ -180,7 +214,7 @@ func TestHabits(t *testing.T) {
 					said = append(said, err.Error())
 				} else {
 					v = res.Verdicts[0]
-					said = slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
+					said = slices.Concat(res.Why, v.Missing, v.Violations, v.Consequences, v.Unchecked)
 				}
 				if v.Verdict != h.verdict || !strings.Contains(strings.Join(said, " "), h.says) ||
 					h.found != "" && !strings.Contains(v.Found, h.found) {

@@ -25,6 +25,7 @@ func judgeAll(res *Result, svc service, books map[int64]bookkeeping) {
 		report := svc.judge(judge.Input{
 			Mode: res.Mode, Store: res.Store, Replicas: svc.replicas, Lang: svc.lang,
 			Ledger: book.ledger, History: histories[product], Adjusts: res.Adjusts[product],
+			Cancels:     res.Cancels[product],
 			Stock:       &res.Plan.Stock,
 			PerBuyer:    res.Plan.Reserving.PerBuyer,
 			WantSoldOut: wantSoldOut(res),
@@ -92,7 +93,7 @@ func wantSoldOut(res *Result) bool {
 	if p.Loops > 0 {
 		requests = p.Loops * p.VUs
 	}
-	return int64(requests)*p.Quantity > p.Stock
+	return int64(requests)*p.Quantity > p.Stock+cancelledOf(res, p.Product)
 }
 
 // claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of

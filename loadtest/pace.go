@@ -39,7 +39,7 @@ func newDriver(p plan.Plan, to client.Target, script script, history bool) (*dri
 		to.Workers = p.MaxInFlight
 	}
 	clients := to.Workers
-	if p.Reserving.DoubleClicks > 0 {
+	if p.Reserving.DoubleClicks > 0 || script.endings != nil {
 		to.Workers *= 2
 	}
 	engines, err := client.NewEngines(p.Engine, to)

@@ -31,6 +31,13 @@ func excuse(r judge.Report, readings []reading, judged func(judge.Input) judge.R
 
 // readings are the ways in which the books of a right service may be meant.
 func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all []reading) {
+	if len(in.Cancels) > 0 {
+		later := in
+		later.History = slices.Clone(in.History)
+		unproven(later.History)
+		all = append(all, reading{later, text.Of("requests were refused after orders had been cancelled: does the shop put " +
+			"the units back some time after its answer, or does something say sold out too early?")})
+	}
 	named := map[string]bool{}
 	if fewer, n := without(in, func(op judge.Op) (again bool) {
 		again, named[op.OrderID] = !op.Replayed && op.OrderID != "" && named[op.OrderID], true
@@ -86,6 +93,11 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 			"place of the id in an answer")})
 	}
 	for _, s := range f.States(in.Ledger.ProductID) {
+		if slices.ContainsFunc(in.Cancels, func(op judge.ReservationOp) bool {
+			return op.Kind == judge.Ship && op.Outcome == judge.OK && s.Orders[op.OrderID]
+		}) {
+			continue // it says that they were shipped
+		}
 		l := *in.Ledger
 		l.Orders = slices.DeleteFunc(slices.Clone(l.Orders), func(o api.Order) bool { return s.Orders[o.OrderID] })
 		other, _ := without(in, func(op judge.Op) bool { return s.Orders[op.OrderID] })
@@ -105,6 +117,9 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	there := map[string]bool{}
 	for _, o := range in.Ledger.Orders {
 		there[o.OrderID] = true
+	}
+	for _, op := range in.Cancels { // or it was, and is not missed
+		there[op.OrderID] = there[op.OrderID] || op.Kind == judge.Cancel && op.Outcome != judge.Refused
 	}
 	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] }); n > 0 && n <= b.gone {
 		unproven(stood.History)

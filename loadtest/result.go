@@ -89,6 +89,8 @@ type Result struct {
 	History []judge.Op `json:"-"`
 	// Adjusts has every request that adjusted the stock, by product.
 	Adjusts map[int64][]judge.Op `json:"-"`
+	// Cancels has every request that cancelled or shipped an order of somebody's service, by product.
+	Cancels map[int64][]judge.ReservationOp `json:"-"`
 }
 
 // Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a

@@ -116,6 +116,9 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	res.BusyCores = during.cores(during.busy)
 	stop()
 	d.rec.fill(res)
+	if d.script.endings != nil {
+		res.Cancels = d.rec.holds().History
+	}
 	res.Dropped, res.Extra = int(d.dropped.Load()), int(d.extra.Load())
 	if d.plan.Reserving.On() {
 		res.Holds = d.rec.holds()

@@ -106,11 +106,22 @@ func noting(read func(context.Context) (*api.Ledger, error), gone *int) func(con
 	}
 }
 
-// acceptedOf is how many units of a product were acknowledged.
+// acceptedOf is how many units of a product were acknowledged, without those of orders that were then cancelled.
 func acceptedOf(res *Result, product int64) (units int64) {
 	for _, op := range res.History {
 		if op.ProductID == product && op.Outcome == judge.OK {
 			units += op.Quantity
+		}
+	}
+	return units - cancelledOf(res, product)
+}
+
+// cancelledOf is how many units of a product belong to orders that were answered as cancelled.
+func cancelledOf(res *Result, product int64) (units int64) {
+	seen := map[string]bool{}
+	for _, op := range res.Cancels[product] {
+		if op.Kind == judge.Cancel && op.Outcome == judge.OK && !seen[op.OrderID] {
+			seen[op.OrderID], units = true, units+op.Quantity
 		}
 	}
 	return units

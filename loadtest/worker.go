@@ -25,13 +25,15 @@ type script struct {
 	// visit gives an arrival its buyer, of somebody's service whose purchase takes several steps, and what he wants; false
 	// = nobody is left. nil = a purchase is one call.
 	visit func(a target.Ask) (target.Ask, bool)
-	base  string // the address of that service
-	read  func(kind judge.ReservationKind, r target.Reply) target.Answer
-	keyed bool                                                // each request has a new key, its repetitions the same one
-	mode  string                                              // of lastitem
-	store api.Store                                           // whose count it sells
-	carts bool                                                // it takes carts
-	note  func(kind client.Kind, code string, r target.Reply) // is told of every answer; nil = is not
+	// endings tells what is sent about the next order of that service, all of it at once, see [endingsOf]; nil = nothing is.
+	endings func() []judge.ReservationKind
+	base    string // the address of that service
+	read    func(kind judge.ReservationKind, r target.Reply) target.Answer
+	keyed   bool                                                // each request has a new key, its repetitions the same one
+	mode    string                                              // of lastitem
+	store   api.Store                                           // whose count it sells
+	carts   bool                                                // it takes carts
+	note    func(kind client.Kind, code string, r target.Reply) // is told of every answer; nil = is not
 }
 
 // worker is one client: it sends one request at a time.
@@ -105,7 +107,7 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 	if ask.Visit == nil {
 		answer = engine.Do(call)
 	} else {
-		answer, read = client.Visit(engine, w.script.base, ask.Visit)
+		answer, read = client.Visit(engine, w.script.base, ask.Visit, ask.Kind)
 	}
 	returned := rec.now()
 	said, kind := client.Classify(&answer, ask.Kind, read)
@@ -120,7 +122,7 @@ func (w *worker) send(engine client.Engine, rec *recorder, ask target.Ask, s sam
 	if w.won != nil && said.TicketID != "" && kind == client.Accepted {
 		w.won(said.TicketID, ask.Product, returned)
 	}
-	if w.script.note != nil {
+	if w.script.note != nil && ask.Kind == "" {
 		w.script.note(kind, s.code, answer.Reply)
 	}
 	if ask.Kind != "" {
@@ -143,7 +145,8 @@ func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d
 
 // goodCodes are the codes of good answers that are no sale.
 var goodCodes = map[judge.ReservationKind]string{judge.Reserve: target.StateHeld, judge.Cancel: client.CodeCancelled,
-	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned, judge.Adjust: client.CodeAdjusted}
+	judge.Extend: client.CodeExtended, judge.Return: client.CodeReturned, judge.Adjust: client.CodeAdjusted,
+	judge.Ship: client.CodeShipped}
 
 // step makes the sample one of a request about a reservation. Only a confirm is a sale, and a second click counts as a
 // request, but never as another sale.

@@ -140,7 +140,7 @@ func (a Ask) ReservationOp(said Answer) judge.ReservationOp {
 		op.PaymentID = a.Key
 	case judge.Extend:
 		op.Key, op.Expires = a.Key, said.ExpiresAt.UnixMicro()
-	case judge.Return:
+	case judge.Return, judge.Cancel, judge.Ship:
 		op.OrderID = a.Order
 	case judge.Adjust:
 		op.Key, op.Quantity = a.Key, a.Quantity

@@ -29,6 +29,10 @@ type Foreign struct {
 	Buy     []Step   `json:"buy,omitempty"`
 	Session []string `json:"session,omitempty"`
 	Then    *Then    `json:"then,omitempty"`
+	// Cancel gives an order back, and Ship makes it one that cannot be cancelled any more: their Sold means done, with a
+	// 202 that it will be. They may mention {{order}}; nil = the service is not asked for it. With Cancel, Buy has steps.
+	Cancel  *Step    `json:"cancel,omitempty"`
+	Ship    *Step    `json:"ship,omitempty"`
 	Headers []string `json:"headers,omitempty"`
 	// ReadHeaders are added to the requests that reset and read, to whatever host they go; Headers go to no other host.
 	ReadHeaders []string `json:"read_headers,omitempty"`
@@ -225,8 +229,8 @@ func (f *Foreign) WhyNoRetry() text.Text {
 		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a " +
 			"second order for one key cannot be told from another customer's")
 	case !f.HasKey() && !f.RepeatWithoutKey:
-		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was " +
-			"repeated; --repeat-without-key repeats one as a client without a key does")
+		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so no " +
+			"purchase was repeated; --repeat-without-key repeats one as a client without a key does")
 	}
 	return text.Text{}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,8 +32,9 @@ func (f *Foreign) checkMeanings() error {
 	}
 	for _, status := range f.OK.Statuses {
 		if f.OK.Body+f.Refused.Body+f.OK.Location+f.Refused.Location == "" && slices.Contains(f.Refused.Statuses, status) {
-			return text.Of("status %d means both sold and sold out: tell the answers apart by --ok-body and --refused-body").
-				Errorf(status)
+			flag := map[bool]string{true: "refused", false: "ok"}[status <= http.StatusCreated] // that it usually is not
+			return text.Of("--%s: status %d means both sold and sold out: tell the answers apart by --ok-body and "+
+				"--refused-body").Errorf(flag, status)
 		}
 	}
 	return nil
@@ -46,10 +48,12 @@ func (f *Foreign) checkLaunch() error {
 	case len(words) == 0:
 		return text.Of("--serve: want the command that starts a replica of your service").Errorf()
 	}
-	for _, said := range append([]string{f.Serve}, f.Env...) {
-		if err := onlyMentions("serve", said, launchWords); err != nil {
-			return err
-		}
+	err = onlyMentions("serve", f.Serve, launchWords)
+	for _, said := range f.Env {
+		err = cmp.Or(err, onlyMentions("env", said, launchWords))
+	}
+	if err != nil {
+		return err
 	}
 	for _, said := range f.SetupCmd {
 		if err := cmp.Or(aCommand(said), onlyMentions("setup-cmd", said, serverWords)); err != nil {
@@ -95,11 +99,12 @@ func (f *Foreign) checkRequests() error {
 	if slices.Contains(f.Products, "") {
 		return text.Of("--products %s: want names, as in 7f3e,SKU-1").Errorf(strings.Join(f.Products, ","))
 	}
-	for _, h := range slices.Concat(f.Headers, f.ReadHeaders) {
+	for i, h := range slices.Concat(f.Headers, f.ReadHeaders) {
+		flag := map[bool]string{true: "header", false: "read-header"}[i < len(f.Headers)]
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
-			return text.Of("--header %q: want 'Name: value'").Errorf(h)
+			return text.Of("--%s %q: want 'Name: value'").Errorf(flag, h)
 		}
-		if err := onlyMentions("header", h, askWords); err != nil {
+		if err := onlyMentions(flag, h, askWords); err != nil {
 			return err
 		}
 	}
@@ -215,6 +220,12 @@ func (f Foreign) MarshalJSON() ([]byte, error) {
 		then := *f.Then
 		f.Then = &then
 	}
+	for _, s := range []**Step{&f.Cancel, &f.Ship} {
+		if *s != nil {
+			copied := **s
+			*s = &copied
+		}
+	}
 	for _, s := range f.steps() {
 		s.Headers = names(s.Headers, ":")
 	}
@@ -232,10 +243,15 @@ func (f *Foreign) steps() (all []*Step) {
 	if f.Then != nil {
 		all = append(all, &f.Then.Step)
 	}
+	for _, s := range []*Step{f.Cancel, f.Ship} {
+		if s != nil {
+			all = append(all, s)
+		}
+	}
 	return all
 }
 
-// Sends lists the requests of a purchase, METHOD PATH [BODY].
+// Sends lists the requests of a purchase, and those that end its order, METHOD PATH [BODY].
 func (f *Foreign) Sends() (all []string) {
 	for _, s := range f.steps() {
 		all = append(all, strings.TrimSpace(s.String()+" "+s.Body))

@@ -110,6 +110,44 @@ func (v *Visit) Refused() bool { return v.turned != nil }
 // promised and ask is set. It returns the answer that decides, and what it means. A buyer who was refused while he was
 // arranged sends nothing: nobody knows which units others held then, so it proves nothing.
 func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, error) {
+	r, said, err := v.buy(ctx, via, ask)
+	if said.Outcome == judge.OK && said.OrderID != "" {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.values["order"] = said.OrderID
+	}
+	return r, said, err
+}
+
+// End sends what ends the order that the buyer has bought, [judge.Cancel] or [judge.Ship], and returns the answer, and
+// what it means: the code says of a refusal that the order cannot be cancelled, or shipped, any more.
+func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) {
+	s := *v.f.Cancel
+	if kind == judge.Ship {
+		s = *v.f.Ship
+	}
+	v.mu.Lock()
+	_, named := v.values["order"]
+	v.mu.Unlock()
+	if !named {
+		return Reply{}, Answer{}, text.Of("the answer that sold names no order, so there is none to %s: give its place, as " +
+			"in sold: {order: /id}").Errorf(kind)
+	}
+	r, err := v.send(via, s, false, string(kind))
+	if err != nil {
+		return r, Answer{}, err
+	}
+	a := unknown(r)
+	if a.Outcome = classify(r, s.Sold, s.Refused, s.Declined); a.Outcome != judge.Unknown {
+		a.Code, a.Again = map[judge.Outcome]api.Code{judge.Refused: CodeEnded, judge.Declined: api.LockBusy}[a.Outcome], false
+	}
+	return r, a, nil
+}
+
+// CodeEnded is the code of an order that cannot be cancelled, or shipped, any more.
+const CodeEnded api.Code = "order_ended"
+
+func (v *Visit) buy(ctx context.Context, via Via, ask bool) (Reply, Answer, error) {
 	if v.failed != nil {
 		return Reply{Body: []byte(v.failed.Error())}, Answer{Outcome: judge.Declined, Code: api.LockBusy}, nil //nolint:nilerr // it is the answer
 	}

@@ -14,9 +14,28 @@ import (
 )
 
 // Try makes one purchase of a product, of so many units, and looks what it has moved: as many units and one order must
-// move within patience. It resets the product first, where the description says how. An [UnfitError] says what was
-// seen instead, and that a run would prove nothing.
+// move within patience. It resets the product first, where the description says how. Where orders can be cancelled, one
+// is before that, and one is shipped and then not cancelled. An [UnfitError] says what was seen instead, and that a run
+// would prove nothing.
 func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience time.Duration) error {
+	endings := [][]judge.ReservationKind{nil}
+	if r.Ship != nil {
+		endings = append(endings, []judge.ReservationKind{judge.Ship, judge.Cancel})
+	}
+	if r.Cancel != nil {
+		endings = append(endings, []judge.ReservationKind{judge.Cancel})
+	}
+	for _, ending := range slices.Backward(endings) {
+		if err := r.try(ctx, product, stock, units, patience, ending); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try makes one purchase, and ends its order so.
+func (r *Remote) try(ctx context.Context, product, stock, units int64, patience time.Duration,
+	ending []judge.ReservationKind) error {
 	before, err := r.Prepare(ctx, product, stock)
 	if err != nil {
 		return err
@@ -30,8 +49,13 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 	once := r.client() // as a load does: it does not follow the answer to another address
 	once.Timeout = remotePatience
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	reply, said, err := r.once(ctx, Ask{Product: product, Quantity: units, Key: uuid.NewString()}, before,
-		Via{r.URL, func(c Call) (Reply, error) { return c.Send(ctx, once, r.URL) }})
+	via := Via{r.URL, func(c Call) (Reply, error) { return c.Send(ctx, once, r.URL) }}
+	ask := Ask{Product: product, Quantity: units, Key: uuid.NewString()}
+	if r.Buy != nil {
+		ask.Visit = r.NewVisit(product, units, ask.Key)
+		ask.Visit.Note = r.Watch
+	}
+	reply, said, err := r.once(ctx, ask, before, via)
 	if err != nil {
 		return text.Of("one purchase of product %s was tried: %w").Errorf(r.ProductName(product), err)
 	}
@@ -52,8 +76,55 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 	if why := r.unmoved(before, after, units, seen, patience); why != nil {
 		return why
 	}
+	if ending != nil {
+		return r.tryEnding(ctx, ask.Visit, via, before, units, patience, ending)
+	}
 	r.learn(product, seen)
 	return nil
+}
+
+// tryEnding ends an order: its units and itself must be gone from the books within patience or, if it was shipped,
+// stay, and its cancel must be refused.
+func (r *Remote) tryEnding(ctx context.Context, v *Visit, via Via, before *api.Ledger, units int64,
+	patience time.Duration, ending []judge.ReservationKind) error {
+	want, orders := units, 1
+	for i, kind := range ending {
+		reply, said, err := v.End(via, kind)
+		if err != nil {
+			return text.Of("%s was tried: %w").Errorf(kind, err)
+		}
+		if i > 0 {
+			if said.Outcome != judge.Refused {
+				return unfit(text.Of("the cancel of an order that was shipped answered %s, which does not mean refused: does "+
+					"ship make an order one that cannot be cancelled, and does cancel.refused fit this answer?"), Shown(reply))
+			}
+			break
+		}
+		if said.Outcome != judge.OK {
+			return unfit(text.Of("%s was tried, and answered %s, which does not mean done: is this the request, and do done "+
+				"and refused fit its answer?"), kind, Shown(reply))
+		}
+		if kind == judge.Cancel {
+			want, orders = 0, 0
+		}
+	}
+	var fell int64
+	more, end := 0, time.Now().Add(patience)
+	_, err := settle(ctx, func(ctx context.Context) (*api.Ledger, error) {
+		l, _, err := r.books(ctx, before.ProductID, 0)
+		if err == nil {
+			fell, more = before.Stock[ForeignStore]-l.Stock[ForeignStore], moreOrders(before, l)
+		}
+		return l, err
+	}, func(_ *api.Ledger, err error, _ time.Time) bool {
+		return (err != nil || fell != want || more != orders) && time.Now().Before(end)
+	})
+	if err != nil || fell == want && more == orders {
+		return err
+	}
+	return unfit(text.Of("after %s the stock is %d less than before the purchase and there are %d more orders, want %d and "+
+		"%d: a cancel must put the units back, and --orders-... must show the orders that stand, those that were shipped too, "+
+		"and no cancelled ones"), ending[0], fell, more, want, orders)
 }
 
 // once makes a purchase. A buyer who is arranged must not move the stock: under load many are, before the first buys.
@@ -68,8 +139,7 @@ func (r *Remote) once(ctx context.Context, a Ask, before *api.Ledger, via Via) (
 		}
 		return r.Once(ctx, a, Via{via.Base, c})
 	}
-	v := r.NewVisit(a.Product, a.Quantity, a.Key)
-	v.Note = r.Watch
+	v := a.Visit
 	if err := v.Arrange(via); err != nil {
 		return Reply{}, Answer{}, err
 	}

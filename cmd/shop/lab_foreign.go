@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -69,7 +70,8 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	switch {
 	case s.f.Serve != "":
 	case s.file != nil:
-		return nil, cli.Usage(text.Of("%s has no start.command: the lab starts three replicas of your service by it"), s.path)
+		return nil, cli.Usage(text.Of("%s:1: start.command: it is missing: the lab starts three replicas of your service by "+
+			"it"), s.path)
 	case cmd.Flags().Changed("replay"): // its file has only the names of these
 		return nil, alone(cmd.Flags(), "serve", "env", "header")
 	default:
@@ -81,8 +83,8 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 			return nil, cli.Usage(text.Of("--%s is about lastitem's own modes, --serve about your service"), name)
 		}
 	}
-	if err := s.read(&f); err != nil {
-		return nil, err
+	if err := cmp.Or(s.read(&f), s.limits(&f), f.Check()); err != nil {
+		return nil, cli.Misuse(s.where(cmd.Flags(), err))
 	}
 	switch {
 	case f.ReadyWithin <= 0:
@@ -92,22 +94,24 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	case f.ResetWithin <= 0:
 		return nil, cli.Usage(notPositive, "reset-within", f.ResetWithin)
 	}
-	var err error
+	return equip(&f)
+}
+
+// limits checks what only the lab takes.
+func (s *foreignFlags) limits(f *target.Foreign) (err error) {
 	for _, name := range s.allowed {
 		if !slices.ContainsFunc(fault.Ladder, func(x fault.Fault) bool { return string(x.Name) == name }) {
-			return nil, cli.Usage(text.Of("--allow-untested %q: there is no such fault"), name)
+			return text.Of("--allow-untested %q: there is no such fault").Errorf(name)
 		}
 	}
-	if s.lockTTL != "" {
-		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond ||
-			f.LockTTL > time.Minute {
-			return nil, cli.Usage(text.Of("--lock-ttl %q: want 1ms to 1m"), s.lockTTL)
-		}
+	if s.lockTTL == "" {
+		return nil
 	}
-	if err := f.Check(); err != nil {
-		return nil, cli.Misuse(s.where(cmd.Flags(), err))
+	if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond ||
+		f.LockTTL > time.Minute {
+		return text.Of("--lock-ttl %q: want 1ms to 1m").Errorf(s.lockTTL)
 	}
-	return equip(&f)
+	return nil
 }
 
 // equip checks the description of a service and sets its working directory, which a file of --replay does not hold.

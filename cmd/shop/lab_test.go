@@ -367,6 +367,56 @@ func TestLabServeHabits(t *testing.T) {
 	}
 }
 
+// The lab finds what two cancels of one order do, and a cancel of one that is shipped, to a service that reads the state
+// and then writes it, also if the replica dies in between. It does not accuse one that does both in one transaction.
+func TestLabServeCancels(t *testing.T) {
+	testenv.Slow(t, "plays dozens of schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, stack.MySQL)
+	shop, server := program(t), filepath.Join(t.TempDir(), "server")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "../../testkit/habits/server")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for kind, tt := range map[string]struct {
+		code int
+		want []string
+	}{
+		"cancels by reading": {cli.ExitFailed, []string{"replicas    OA ", "crash       L ", "retry       OL ",
+			"(cancelled), A after sql: SELECT", "(cancelled-shipped), A after sql: SELECT"}},
+		"cancels once": {cli.ExitOK, []string{"Nothing that was played broke it: replicas, crash."}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "shop.yaml")
+			testkit.Must(t, os.WriteFile(file, []byte(strings.NewReplacer("SERVER", server, "KIND", kind).Replace(
+				`start:
+  command: SERVER 'KIND' {{port}} {{mysql_dsn}} {{ttl_ms}}
+  setup:
+    - sql: CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)
+    - sql: CREATE TABLE orders (id VARCHAR(40) PRIMARY KEY, product BIGINT, state VARCHAR(10))
+  ready: /health
+buy: POST /buy/{{product}}
+cancel: POST /orders/{{order}}/cancel
+ship: POST /orders/{{order}}/ship
+stock: {sql: "SELECT stock FROM products WHERE id = {{product}}"}
+orders: {sql: "SELECT id AS order_id FROM orders WHERE product = {{product}} AND state <> 'cancelled'"}
+reset:
+  - sql: DELETE FROM orders WHERE product = {{product}}
+  - sql: REPLACE INTO products VALUES ({{product}}, {{stock}})
+allow_untested: retry
+`)), 0o600))
+			out, code := runShop(t, shop, "lab", "--service", file, "--fault", "replicas,crash,retry", "--lanes", "2")
+			testkit.Is(t, code, tt.code, "exit code")
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("the report lacks %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
 // Where the lab cannot test a service, the error names the option to change.
 func TestLabServeSays(t *testing.T) {
 	testenv.Slow(t, "starts real servers for each mistake")

@@ -162,7 +162,7 @@ func (f *loadtestFlags) remote() (*target.Remote, error) {
 	d.Insecure, d.Products = f.insecure, f.plan.names
 	d.Dir, _ = os.Getwd() // "" is the same
 	if err := f.service.read(&d); err != nil {
-		return nil, err
+		return nil, cli.Misuse(f.service.where(f.plan.set, err))
 	}
 	if f.stockPath != "" {
 		d.Stock.URL += "#/" + strings.NewReplacer("$.", "", ".", "/", "[", "/", "]", "").Replace(f.stockPath)

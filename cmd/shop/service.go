@@ -34,7 +34,8 @@ func newService(lang string) *cobra.Command {
 		Short: text.Of("Check shop.yaml, the description of a service of your own").In(lang),
 		Long: text.Of(`Reads shop.yaml, the file that 'shop loadtest --service' and 'shop lab --service' take, and says the
 first mistake with its line. --check makes one purchase step by step at the running service, shows each answer and what
-was saved of it, and looks whether one unit and one order moved; it resets the stock first, if the file says how.
+was saved of it, and looks whether one unit and one order moved; it resets the stock first, if the file says how. With
+cancel in the file it makes one that is cancelled too, and one that is shipped and not cancelled.
 --flags prints the flags that the file stands for, and the fields for which there are none.
 docs/shop-yaml.md has all fields.`).
 			In(lang),
@@ -165,7 +166,11 @@ func writeFlags(w io.Writer, file *shopfile.File, lang string) error {
 // flagsOf are the fields that are flags of a command.
 func flagsOf(file *shopfile.File, set *pflag.FlagSet) (all []shopfile.Setting) {
 	for _, x := range file.Settings {
+<<<<<<< HEAD
 		if flagOf(set, x) != nil && (x.Field != "buy" && !strings.HasPrefix(x.Field, "buy.") || file.Buy == nil) {
+=======
+		if set.Lookup(x.Flag) != nil && (x.Field != "buy" && !strings.HasPrefix(x.Field, "buy.") || file.Plain) {
+>>>>>>> w-cancel
 			all = append(all, x)
 		}
 	}

@@ -140,6 +140,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	}
 	f := &s.f
 	f.Arrange, f.Buy, f.Session, f.Then, f.Order = s.file.Arrange, s.file.Buy, s.file.Session, s.file.Then, s.file.Order
+	f.Cancel, f.Ship = s.file.Cancel, s.file.Ship
 	f.OK.Location, f.Refused.Location, f.Declined.Location = s.file.Sold, s.file.Refused, s.file.Declined
 	if s.file.Products != nil && f.Products == nil {
 		f.Products = s.file.Products
@@ -147,6 +148,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	return nil
 }
 
+<<<<<<< HEAD
 // flagOf returns the flag of a command that a field is; nil = the command does not take the field. How a service starts
 // is the lab's affair: a load test goes to one that runs, and its database has its tables.
 func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
@@ -157,27 +159,41 @@ func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
 }
 
 // where says of a mistake that names a flag which field of the file it is.
+=======
+// where says of a mistake that names a flag which field of the file it is, of several the one whose value it shows. What
+// is missing is missing at the file's beginning. A mistake in a flag that was given is not the file's.
+>>>>>>> w-cancel
 func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if err == nil || s.file == nil {
 		return err
 	}
-	named := flagNamed.FindStringSubmatch(text.ErrorIn("en", err))
-	for _, x := range s.file.Settings {
-		f := set.Lookup(x.Flag)
-		if named == nil || f == nil || f.Annotations[fromFile] == nil {
-			continue
-		}
-		group := strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])
-		if x.Flag == named[1] || group && slices.Contains(target.Mentions(x.Value), named[2]) {
-			return text.Of("%s:%d: %s: %w").Errorf(s.path, x.Line, x.Field, err)
+	said := text.ErrorIn("en", err)
+	named := flagNamed.FindStringSubmatch(said)
+	if named == nil {
+		return text.Of("%s:1: %w").Errorf(s.path, err)
+	}
+	if f := set.Lookup(named[1]); f != nil && f.Changed && f.Annotations[fromFile] == nil {
+		return err
+	}
+	for _, shown := range []bool{true, false} {
+		for _, x := range s.file.Settings {
+			f := set.Lookup(x.Flag)
+			if f == nil || f.Annotations[fromFile] == nil || named[2] == "" &&
+				shown && !strings.Contains(said, strings.TrimPrefix(x.Value, "@")) {
+				continue
+			}
+			is := x.Flag == named[1] || strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])
+			if is && (named[2] == "" || slices.Contains(target.Mentions(x.Value), named[2])) {
+				return text.Of("%s:%d: %s: %w").Errorf(s.path, x.Line, x.Field, err)
+			}
 		}
 	}
-	return text.Of("%s: %w").Errorf(s.path, err)
+	return text.Of("%s:1: %w").Errorf(s.path, err)
 }
 
 // flagNamed matches the flag that a mistake begins with, which may be one of a group, and the placeholder that is
 // wrong.
-var flagNamed = regexp.MustCompile(`^--([a-z-]+)(?:\.\.\.: unknown placeholder \{\{(\w+)\}\})?`)
+var flagNamed = regexp.MustCompile(`^--([a-z-]+)(?:(?:\.\.\.)?: unknown placeholder \{\{(\w+)\}\})?`)
 
 // read completes the description by the flags that must be parsed.
 func (s *serviceFlags) read(f *target.Foreign) (err error) {

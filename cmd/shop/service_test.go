@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,13 +26,14 @@ import (
 type stepShop struct {
 	mended bool
 
-	mu     sync.Mutex
-	paying *sync.Cond
-	stock  int
-	orders []string
-	csrf   map[string]string // by session
-	carts  int               // since the stock was set
-	read   int               // how many have read the stock
+	mu      sync.Mutex
+	paying  *sync.Cond
+	stock   int
+	orders  []string
+	csrf    map[string]string // by session
+	shipped map[string]bool
+	carts   int // since the stock was set
+	read    int // how many have read the stock
 }
 
 func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,6 +62,8 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"cart": {"id": "c-%s"}}`, session)
 	case at == "POST /pay/c-"+session:
 		s.pay(w)
+	case strings.HasPrefix(at, "POST /ship/"), strings.HasPrefix(at, "POST /cancel/"):
+		s.end(w, strings.HasPrefix(at, "POST /ship/"), r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -79,6 +83,19 @@ func (s *stepShop) pay(w http.ResponseWriter) {
 	s.stock = left - 1
 	s.orders = append(s.orders, fmt.Sprintf("%q", uuid.NewString()))
 	fmt.Fprintf(w, `{"order": %s}`, s.orders[len(s.orders)-1])
+}
+
+// end ships an order, or cancels one that was not shipped.
+func (s *stepShop) end(w http.ResponseWriter, ship bool, order string) {
+	at := slices.Index(s.orders, fmt.Sprintf("%q", order))
+	switch {
+	case at < 0 || s.shipped[order]:
+		w.WriteHeader(http.StatusConflict)
+	case ship:
+		s.shipped = map[string]bool{order: true}
+	default:
+		s.stock, s.orders = s.stock+1, slices.Delete(s.orders, at, at+1)
+	}
 }
 
 const stepFile = `service: steps
@@ -212,12 +229,20 @@ no flag says buy (FILE:10)
 		testkit.Is(t, code, cli.ExitOK, "exit code of %s: %s", tt.flag, errOut)
 		testkit.Is(t, out, tt.want, "%s", tt.flag)
 	}
+	// With a cancel an order is cancelled first, and then one shipped and not cancelled.
+	ending := described(t, &stepShop{}, "settle", "cancel: {post: '/cancel/{{order}}', form: {csrf: '{{csrf}}'}}\n"+
+		"ship: {post: '/ship/{{order}}', form: {csrf: '{{csrf}}'}}\nsettle")
+	code, out, errOut := commandLine(t.Context(), newService("en"), ending, "--check")
+	testkit.Is(t, code, cli.ExitOK, "exit code of a check with a cancel: %s", errOut)
+	said := regexp.MustCompile(`(?m)^(cancel|ship): .*\n    \d+|^sold`).FindAllString(anyID.ReplaceAllString(out, "ID"), -1)
+	testkit.Same(t, said, []string{"cancel: POST /cancel/ID csrf=ID\n    200", "ship: POST /ship/ID csrf=ID\n    200",
+		"cancel: POST /cancel/ID csrf=ID\n    409", "sold"}, "the steps")
 	// One request: the flags are all, and a shell gives them back.
 	one := filepath.Join(t.TempDir(), "one.yaml")
 	testkit.Must(t, os.WriteFile(one, []byte("products: [\"7\"]\nbuy: {post: /buy, json: {id: \"{{product}}\"}, sold: "+
 		"{body: 'it''s'}}\nstart: {command: \"app {{port}} {{redis}}\"}\nstock: {redis: GET s}\norders: {redis: GET o}\n"+
 		"reset: [{redis: SET s}]"), 0o600))
-	_, out, _ := commandLine(t.Context(), newService("en"), one, "--flags")
+	_, out, _ = commandLine(t.Context(), newService("en"), one, "--flags")
 	for _, want := range []string{"--request 'POST /buy {\"id\":\"{{product}}\"}'", `--ok-body 'it'\''s'`, "--ok any",
 		"--product 7\n", "shop lab \\\n  --serve 'app {{port}} {{redis}}'", "--products 7\n"} {
 		if !strings.Contains(out, want) {
@@ -225,9 +250,32 @@ no flag says buy (FILE:10)
 		}
 	}
 	wantCode(t, cli.ExitOK, "no mistake", newService("en"), one)
-	testkit.Must(t, os.WriteFile(one, []byte("buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST "+
-		"/r/{{product}}\n"), 0o600))
-	wantCode(t, cli.ExitUsage, "one.yaml:3: reset.sql: --reset-...: unknown placeholder {{prodct}}", newService("en"), one)
+}
+
+// A mistake that is found after the file was read is said with its line too: of several values of a field, that of the
+// wrong one.
+func TestServiceLines(t *testing.T) {
+	t.Parallel()
+	const lab = "buy: POST /buy\nstart: {command: 'app {{port}} {{redis}}'}\nreset: [{redis: SET s 1}]\norders: {redis: " +
+		"GET o}\n"
+	for _, tt := range []struct{ said, want string }{
+		{"buy: POST /buy\nreset:\n- {sql: 'DROP {{prodct}}'}\n- POST /r/{{product}}\n",
+			":3: reset.sql: --reset-...: unknown placeholder {{prodct}}"},
+		{lab + "stock: {redis: GET s}\nheaders:\n  A: b\n  C: '{{d}}'\n", ":8: headers.C: --header: unknown placeholder {{d}}"},
+		{lab + "stock: {redis: GET s}\nread_headers: {A: '{{d}}'}\n", ":6: read_headers.A: --read-header: unknown"},
+		{lab + "stock: {redis: GET s}\nlock_ttl: 5m\n", ":6: lock_ttl: --lock-ttl \"5m0s\": want 1ms to 1m"},
+		{lab + "stock: {redis: GET s}\nallow_untested: [late, lte]\n", ":6: allow_untested: --allow-untested \"lte\""},
+		{lab, ":1: --stock-sql, --stock-redis or --stock-url: want one of them"},
+		{"start: {command: 'app {{port}} {{redis}}', env: {A: '{{b}}'}}\nbuy: POST /buy\n", ":1: start.env.A: --env: unknown"},
+		{"buy: POST /buy\nstart:\n  command: app\n  setup: [{sql: '@a'}, {sql: '@/none'}]\n",
+			":4: start.setup.sql: --setup-sql: open"},
+		{"buy:\n  post: /buy\n  refused: 200\n", ":3: buy.refused: --refused: status 200 means both"},
+		{"buy: POST /buy\nurl: ftp://a\n", ":2: url: --url must be a URL"},
+	} {
+		file := filepath.Join(t.TempDir(), "one.yaml")
+		testkit.Must(t, os.WriteFile(file, []byte(tt.said), 0o600))
+		wantCode(t, cli.ExitUsage, "one.yaml"+tt.want, newService("en"), file)
+	}
 }
 
 // The lab holds the commands of what is bought, not of what is arranged, and a purchase of two steps at each command of

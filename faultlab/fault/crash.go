@@ -15,6 +15,8 @@ var Crash = Fault{
 	Name:     api.Crash,
 	Title:    text.Of("kill -9 of the holder before each of its commands"),
 	Cuts:     []rig.Cut{rig.Command},
+	Endings:  []string{cancelled},
+	Asks:     asksRace,
 	Forcible: true,
 	Lane:     gear.Equipment{Expiry: true},
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {

@@ -173,8 +173,12 @@ func (p *Play) pay(b *rig.Pending) *rig.Pending {
 	return nil
 }
 
-// buyLast has a last customer reserve and pay when the rival has paid and a sweep is over.
+// buyLast has a last customer reserve and pay when the rival has paid and a sweep is over; of somebody's service he
+// buys.
 func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
+	if p.Lane.Service.Waits {
+		return p.next(ctx)
+	}
 	if err := wait(ctx, paid); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Fault struct {
 	Forcible bool
 	// Variants are the ways in which the fault strikes a mode at one position; nil = one.
 	Variants func(m api.Mode) []string
+	// Endings are the variants in which an order of somebody's service is cancelled, or shipped.
+	Endings []string
 	// Asks says what the victim asks for in a variant; nil = for a deduction.
 	Asks func(variant string) rig.About
 	// Skip says where a variant cannot hold the victim; nil = nowhere.
@@ -164,8 +166,15 @@ func (f Fault) ThirdHeld() bool { return f.Pairs && f.Rivals == nil }
 
 var bothCuts = []rig.Cut{rig.Command, rig.Answer}
 
-// victim sends A's request and holds it.
+// victim sends A's request and holds it. Of a request about an order of somebody's service, B buys the order first.
 func (p *Play) victim(ctx context.Context, key string) (*rig.Pending, *wire.Hold, error) {
+	if kind := p.About().Kind; kind != "" {
+		h, err := p.Reservations.First(ctx, rig.Long)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p.Reservations.Hold(ctx, p.Lane.A, *p.A, kind, h, rig.Long)
+	}
 	return p.Hold(ctx, p.Lane.A, *p.A, key, 0)
 }
 

@@ -27,6 +27,7 @@ var LateWrite = Fault{
 	// With no rival in between it leaks, with one it may write what the rival has written, with two it takes back a sale.
 	// A request about a reservation is repeated in between, and then the first one's write arrives.
 	Variants: func(m api.Mode) []string { return withRepeated(m, twice, noRival, twoRivals) },
+	Endings:  []string{cancelled + twice},
 	Asks:     asksRepeated,
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",

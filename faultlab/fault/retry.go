@@ -30,7 +30,8 @@ var Retry = Fault{
 		}
 		return withRepeated(m, dead, withRepeated(m, twice, variants...)...)
 	},
-	Asks: asksRepeated,
+	Endings: []string{cancelled + twice, cancelled + dead},
+	Asks:    asksRepeated,
 	// To be killed before the next command, or when it has answered, is the same for everybody else.
 	Skip: func(variant string, at rig.Position) bool {
 		return at.Cut == rig.Answer && strings.HasSuffix(variant, dead)

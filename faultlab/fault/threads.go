@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -14,7 +15,7 @@ import (
 var Threads = Fault{
 	Name:  api.Threads,
 	Title: text.Of("a second request on the same replica, at every point of the first"),
-	Cuts:  bothCuts, Variants: enoughAndLast, Asks: asksRace, Pairs: true,
+	Cuts:  bothCuts, Variants: enoughAndLast, Endings: endings, Asks: asksRace, Pairs: true,
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.A) },
 }
 
@@ -22,7 +23,7 @@ var Threads = Fault{
 var Replicas = Fault{
 	Name:  api.Replicas,
 	Title: text.Of("a request on another replica, at every point of the first"),
-	Cuts:  bothCuts, Asks: asksRace, Pairs: true,
+	Cuts:  bothCuts, Endings: endings, Asks: asksRace, Pairs: true,
 	Variants: func(m api.Mode) []string {
 		if m.Adjusts {
 			return append(enoughAndLast(m), added, taken)
@@ -40,11 +41,27 @@ const (
 
 var adjusting = map[string]int64{added: 1, taken: -1}
 
-// races are the variants in which both requests reserve.
+// The variants in which an order of somebody's service is ended twice at once.
+const (
+	cancelled        = "cancelled"         // the rival cancels it too
+	cancelledShipped = "cancelled-shipped" // the rival ships it
+	shippedCancelled = "shipped-cancelled" // A ships it, and the rival cancels it
+)
+
+var endings = []string{cancelled, cancelledShipped, shippedCancelled}
+
+// races are the variants in which both requests reserve, or end an order.
 var races = map[string]rig.About{
 	"cart":    {Kind: rig.Reserve, Cart: true},
 	"limited": {Kind: rig.Reserve, Limited: true}, // both for one buyer
+
+	cancelled:        {Kind: rig.Cancel},
+	cancelledShipped: {Kind: rig.Cancel},
+	shippedCancelled: {Kind: rig.Ship},
 }
+
+// crosses is what the rival asks for where that is something else.
+var crosses = map[string]rig.Kind{cancelledShipped: rig.Ship, shippedCancelled: rig.Cancel}
 
 func asksRace(variant string) rig.About { return races[variant] }
 
@@ -89,13 +106,18 @@ func interleave(ctx context.Context, p *Play, rival *rig.Actor) (err error) {
 	return p.meet(ctx, asked...)
 }
 
-// race holds A while it reserves, and has the rival reserve.
+// race holds A while it reserves, or ends an order, and has the rival do so.
 func race(ctx context.Context, p *Play, rival *rig.Actor) error {
-	a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, rig.Reserve, rig.Reservation{}, rig.Long)
+	h, err := p.Reservations.First(ctx, rig.Long)
 	if err != nil {
 		return err
 	}
-	b := p.Reservations.Ask(rival, rig.Reserve, rig.Reservation{}, rig.Long)
+	kind := p.About().Kind
+	a, held, err := p.Reservations.Hold(ctx, p.Lane.A, *p.A, kind, h, rig.Long)
+	if err != nil {
+		return err
+	}
+	b := p.Reservations.Ask(rival, cmp.Or(crosses[p.Variant], kind), h, rig.Long)
 	p.Settle(ctx, rival, b)
 	p.pass(p.Lane.A, held)
 	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {

@@ -24,7 +24,8 @@ const (
 	Asked      What = "asked"    // a client sent a request
 	Reserves   What = "reserves" // a client asks for a reservation
 	Pays       What = "pays"     // for a reservation
-	Cancels    What = "cancels"  // a reservation
+	Cancels    What = "cancels"  // a reservation, or an order of somebody's service
+	Ships      What = "ships"    // such an order
 	Extends    What = "extends"  // a reservation
 	Returns    What = "returns"  // an order, or a part of it
 	Adjusts    What = "adjusts"  // the stock

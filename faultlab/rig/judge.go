@@ -25,7 +25,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		return judge.Report{}, err
 	}
 	s.judged = time.Now()
-	if s.ask.About.Kind != "" && !consumes(s.Lane) {
+	if s.ask.About.Kind != "" && !consumes(s.Lane) && !s.Lane.Service.Waits {
 		return s.Reservations.judge(ctx)
 	}
 	history := s.History()
@@ -61,7 +61,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
-		Tickets: tickets,
+		Tickets: tickets, Cancels: s.ended(),
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()
@@ -79,6 +79,20 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		r.Violations = append(r.Violations, sayBusy(s.ops))
 	}
 	return r, nil
+}
+
+// ended are the requests that cancel or ship orders, as the clients saw them.
+func (s *Scene) ended() (ops []judge.ReservationOp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.endings {
+		op := p.hold
+		if p.promised { // it may still come
+			op.Outcome = judge.Unknown
+		}
+		ops = append(ops, op)
+	}
+	return ops
 }
 
 // sayBusy says what settles whether a refusal, as it came, is one.
@@ -201,6 +215,11 @@ func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, err
 		if op.Outcome == judge.OK {
 			accepted++
 		}
+	}
+	if slices.ContainsFunc(s.ended(), func(op judge.ReservationOp) bool {
+		return op.Kind == Cancel && op.Outcome == judge.OK
+	}) {
+		accepted-- // a scene cancels one order
 	}
 	late := func() bool {
 		return x.rest() > 0 && len(ledger.Orders) < accepted && ledger.Stock[s.store(ledger)] > 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*P
 
 // asks names what a client does, in a story.
 var asks = map[judge.ReservationKind]What{"": Asked, judge.Reserve: Reserves, judge.Confirm: Pays,
-	judge.Cancel: Cancels, judge.Extend: Extends, judge.Return: Returns, judge.Adjust: Adjusts}
+	judge.Ship: Ships, judge.Cancel: Cancels, judge.Extend: Extends, judge.Return: Returns, judge.Adjust: Adjusts}
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
@@ -60,9 +61,12 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	p := &Pending{done: make(chan struct{}), ask: ask, since: wire.LastID()}
 	s.mu.Lock()
 	p.said(ask, target.Answer{Outcome: judge.Unknown}, len(s.ops), int64(s.now()))
-	if ask.Kind == judge.Adjust {
+	switch {
+	case ask.Kind == judge.Adjust:
 		s.adjusts = append(s.adjusts, p)
-	} else {
+	case ask.Kind != "" && ask.Visit != nil:
+		s.endings = append(s.endings, p)
+	default:
 		s.ops = append(s.ops, p)
 	}
 	s.mu.Unlock()
@@ -93,6 +97,9 @@ func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, prom
 	if s.Lane.Service.Waits {
 		shown, promised = " ("+target.Shown(r)+")", s.Lane.Service.Promised(r)
 	}
+	if ask.Kind != "" {
+		return said, shown, r.Status == http.StatusAccepted, false
+	}
 	if busy = said.Outcome == judge.Refused && said.OrderID == "" && s.Lane.Service.learnt.unlike(r); busy {
 		said.Outcome, said.Code = judge.Declined, api.LockBusy
 	}
@@ -102,6 +109,9 @@ func (s *Scene) send(to string, ask Ask) (said target.Answer, shown string, prom
 // exchange sends a request or, of a purchase of several steps, those that are left. An outcome that is only promised is
 // not waited for: the books show it.
 func exchange(l *Lane, to string, ask Ask) (target.Reply, target.Answer, error) {
+	if ask.Visit != nil && ask.Kind != "" {
+		return ask.Visit.End(via(context.Background(), l.client, to), ask.Kind)
+	}
 	if ask.Visit != nil {
 		return ask.Visit.Buy(context.Background(), via(context.Background(), l.client, to), false)
 	}

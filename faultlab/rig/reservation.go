@@ -76,6 +76,7 @@ func (r *Reservations) Adjust(a *Actor, units int64) *Pending {
 func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length time.Duration, key string) Ask {
 	ask := r.scene.ask
 	ask.Kind, ask.Reservation, ask.For, ask.Key, ask.Wait = kind, h.ID, length, key, -1
+	ask.Order, ask.Visit = h.Order, h.Visit
 	switch about := ask.About; kind {
 	case judge.Reserve:
 		if ask.Quantity = 1; about.Cart {
@@ -86,7 +87,7 @@ func (r *Reservations) ask(kind judge.ReservationKind, h Reservation, length tim
 			ask.Line = ask.Product
 		}
 	case judge.Return:
-		ask.Order, ask.Part, ask.Restock = h.Order, about.Part, true
+		ask.Part, ask.Restock = about.Part, true
 	case judge.Adjust:
 		ask.Quantity = 1
 	}
@@ -107,7 +108,7 @@ func (r *Reservations) PassDeadline(ctx context.Context, h Reservation) (ended b
 }
 
 // First has B make the reservations that the victim's request is about, for length, and returns the last. If the
-// request is a late one, their deadline has passed; if it returns an order, B has paid.
+// request is a late one, their deadline has passed; if it returns an order, B has paid. Of somebody's service B buys.
 func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reservation, err error) {
 	about := r.scene.ask.About
 	if about.Overdue {
@@ -115,6 +116,9 @@ func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reser
 	}
 	if about.Kind == Reserve || about.Kind == Adjust {
 		return h, nil
+	}
+	if r.scene.Lane.Service.Waits {
+		return bought(ctx, r.scene)
 	}
 	each := about.Units()
 	if about.Batch {
@@ -134,6 +138,30 @@ func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reser
 		h.Order = paid.made.Order
 	}
 	return h, err
+}
+
+// bought has B buy an order of somebody's service, and returns when the work for it is over.
+func bought(ctx context.Context, s *Scene) (h Reservation, err error) {
+	if err := arrange(ctx, s); err != nil {
+		return h, err
+	}
+	p := s.Ask(s.Lane.B, s.NewKey())
+	if err := p.Wait(ctx); err != nil {
+		return h, err
+	}
+	if p.op.Outcome != judge.OK {
+		return h, fmt.Errorf("faultlab: a purchase without any fault: %s %s%s", p.op.Outcome, p.op.Code, p.shown)
+	}
+	end := time.Now().Add(workWithin)
+	for {
+		if err := s.Lane.quiet(ctx, max(settling, s.Lane.Service.learnt.rest()), end); err != nil {
+			return h, err
+		}
+		ledger, err := s.Lane.Ledger(ctx)
+		if err != nil || len(ledger.Orders) > 0 || time.Now().After(end) {
+			return p.made, err
+		}
+	}
 }
 
 // Hold is [Scene.Hold] for a request about a reservation, for length, or for a sweep, for which it returns no request.

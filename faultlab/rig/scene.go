@@ -43,7 +43,7 @@ type Scene struct {
 
 	buyers buyers
 
-	ops, adjusts []*Pending // guarded by mu
+	ops, adjusts, endings []*Pending // guarded by mu; endings are those that cancel or ship orders of somebody's service
 }
 
 // About is what the victim asks for.
@@ -126,7 +126,7 @@ func (p *Pending) said(ask Ask, said target.Answer, client int, call int64) {
 	p.op, p.hold, p.short = ask.Op(said), ask.ReservationOp(said), said.ProductID
 	p.op.Client, p.op.Call, p.hold.Call = client, call, call
 	if said.Outcome == judge.OK {
-		p.made = Reservation{said.ReservationID, said.ExpiresAt, said.OrderID}
+		p.made = Reservation{said.ReservationID, said.ExpiresAt, said.OrderID, ask.Visit}
 	}
 }
 

@@ -113,6 +113,7 @@ const (
 	Extend   = judge.Extend
 	Return   = judge.Return
 	Adjust   = judge.Adjust
+	Ship     = judge.Ship
 	SweepDue = Kind("sweep")
 	TurnDue  = Kind("turn")
 )
@@ -149,6 +150,8 @@ type Reservation struct {
 	ID    string
 	Until time.Time // its deadline, by the store's clock, which is this machine's
 	Order string    // of one that has been paid
+	// Visit is the buyer of an order of somebody's service, which has no reservations.
+	Visit *target.Visit
 }
 
 // Overdue returns when the deadline of a reservation has passed.

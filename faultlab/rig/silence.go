@@ -99,7 +99,7 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 	held, last := map[string][]hold{}, map[string]time.Duration{}
 	for _, e := range events {
 		switch e.What {
-		case Asked, Reserves, Pays, Cancels:
+		case Asked, Reserves, Pays, Cancels, Ships:
 			last[e.Actor] = e.At
 		case Held:
 			h := hold{span{from: e.At, lock: strings.Contains(e.Text, gear.LockPrefix)}, e.At}

@@ -237,7 +237,7 @@ func pageStory(p faultlab.Played, lang string) labStory {
 		switch l.Event {
 		case "":
 			said.Class = ""
-		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Extends, rig.Returns, rig.Adjusts,
+		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Ships, rig.Extends, rig.Returns, rig.Adjusts,
 			rig.Answered, Busy:
 			said.Class = "client"
 		}

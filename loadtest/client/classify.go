@@ -28,6 +28,7 @@ const (
 	CodeRefused = "refused"
 	// Good answers that are no sale, beside the states of a reservation.
 	CodeCancelled = "cancelled"
+	CodeShipped   = "shipped"
 	CodeExtended  = "extended"
 	CodeReturned  = "returned"
 	CodeAdjusted  = "adjusted"

@@ -16,9 +16,9 @@ import (
 	"lastitem/target"
 )
 
-// Visit has a buyer take the steps that are left over a worker's engine, at the service with this address, and returns
-// the answer that decides and what reads it.
-func Visit(engine Engine, base string, v *target.Visit) (Answer,
+// Visit has a buyer take the steps that are left, or by a kind end his order, over a worker's engine, at the service
+// with this address, and returns the answer that decides and what reads it.
+func Visit(engine Engine, base string, v *target.Visit, kind judge.ReservationKind) (Answer,
 	func(judge.ReservationKind, target.Reply) target.Answer) {
 	last := Answer{Sent: true}
 	do := func(c target.Call) (target.Reply, error) {
@@ -29,14 +29,25 @@ func Visit(engine Engine, base string, v *target.Visit) (Answer,
 		return last.Reply, nil
 	}
 	// A run that is stopped waits for its requests all the same, at most for as long as Then may ask.
-	reply, said, err := v.Buy(context.Background(), target.Via{Base: base, Do: do}, true)
+	via := target.Via{Base: base, Do: do}
+	var reply target.Reply
+	var said target.Answer
+	var err error
+	if kind == "" {
+		reply, said, err = v.Buy(context.Background(), via, true)
+	} else {
+		reply, said, err = v.End(via, kind)
+		if said.Outcome == judge.OK && reply.Status == http.StatusAccepted { // it may still come
+			said.Outcome, said.Code = judge.Unknown, "http_202"
+		}
+	}
 	if err != nil && last.Err == "" {
 		last.Err = ErrBadAnswer // such as a path that cannot be one
 	}
 	if err == nil {
 		last.Err, last.Reply = "", reply
 	}
-	if said.Outcome == judge.Refused {
+	if said.Outcome == judge.Refused && kind == "" {
 		said.Code = CodeRefused
 	}
 	return last, func(judge.ReservationKind, target.Reply) target.Answer { return said }

@@ -32,7 +32,7 @@ func Read(path string) (*File, error) {
 	}
 	r := &reader{file: &File{Path: path}, known: slices.Clone(target.StepWords)}
 	if len(parsed.Docs) != 1 || parsed.Docs[0].Body == nil {
-		return nil, text.Of("%s: want the description of one service, as in docs/shop-yaml.md").Errorf(path)
+		return nil, text.Of("%s:1: want the description of one service, as in docs/shop-yaml.md").Errorf(path)
 	}
 	r.top(parsed.Docs[0].Body)
 	return r.file, r.err
@@ -40,7 +40,7 @@ func Read(path string) (*File, error) {
 
 // top reads the document.
 func (r *reader) top(doc ast.Node) {
-	var arrange, buy, session, then ast.Node
+	var all nodes
 	into := func(n *ast.Node) func(ast.Node, string) {
 		return func(v ast.Node, _ string) { *n = v }
 	}
@@ -53,13 +53,14 @@ func (r *reader) top(doc ast.Node) {
 		"products":       func(n ast.Node, at string) { r.file.Products = r.texts(n, at) },
 		"headers":        r.headers("header"), "read_headers": r.headers("read-header"), "key_header": r.flag("key-header"),
 		"start": r.start, "stock": r.source("stock"), "orders": r.source("orders"), "reset": r.reset,
-		"arrange": into(&arrange), "buy": into(&buy), "session": into(&session), "then": into(&then),
+		"arrange": into(&all.arrange), "buy": into(&all.buy), "session": into(&all.session), "then": into(&all.then),
+		"cancel": into(&all.cancel), "ship": into(&all.ship),
 	})
-	if buy == nil {
+	if all.buy == nil {
 		r.wrong(doc, "buy", text.Of("it is missing: what a buyer sends, as in POST /buy?product={{product}}"))
 		return
 	}
-	r.purchase(arrange, buy, session, then)
+	r.purchase(all)
 }
 
 func (r *reader) start(n ast.Node, at string) {

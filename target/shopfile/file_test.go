@@ -30,9 +30,9 @@ func (s *short) Error() string { return s.said }
 // A mistake is said with its line, its field, and what is expected.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
-	const one = "buy: POST /buy\n"
+	const one, books = "buy: POST /buy\n", "stock: {sql: SELECT 1}\norders: {sql: SELECT 2}\n"
 	for _, tt := range []struct{ said, want string }{
-		{"", "shop.yaml: want the description of one service, as in docs/shop-yaml.md"},
+		{"", "shop.yaml:1: want the description of one service, as in docs/shop-yaml.md"},
 		{"url: [", "shop.yaml:1: "},
 		{"buy: POST /buy\nbuy: POST /b", "shop.yaml:2: "},
 		{"buy: {post: /pay/{{cart}}}", "shop.yaml:1: ',' or '}' must be specified: inside {...} and [...] a text with"},
@@ -74,6 +74,15 @@ func TestReadRefuses(t *testing.T) {
 		{one + "orders: {url: /s, add: /b}", "shop.yaml:2: orders.add: there is no such field; there are redis, sql, url"},
 		{one + "reset:\n- POST /reset\n- sql: DELETE FROM orders", "shop.yaml:4: reset: resets run in this order: sql, " +
 			"redis, requests, commands"},
+		{one + "cancel: POST /c/{{order}}", "shop.yaml:2: cancel: it needs stock and orders, which show whether units came"},
+		{one + books + "cancel: {post: '/c/{{ordr}}'}", "shop.yaml:4: cancel: nothing has saved {{ordr}}; there are " +
+			"{{product}}, {{quantity}}, {{key}}, {{buyer}}, {{uuid}}, {{order}}"},
+		{one + books + "cancel: {post: /c, sold: 200}", "shop.yaml:4: cancel.sold: there is no such field; there are body, " +
+			"declined, delete, done, "},
+		{one + books + "cancel: {post: /c, done: {status: x}}", "shop.yaml:4: cancel.done.status: want HTTP statuses, as in"},
+		{"buy: {post: /b, save: {order: /o}}\n" + books + "cancel: POST /c", "shop.yaml:4: cancel: here {{order}} is the order"},
+		{one + books + "ship: POST /s", "shop.yaml:4: ship: it is sent while an order is cancelled, and there is no cancel"},
+		{"buy: {post: '/buy?o={{order}}'}", "shop.yaml:1: buy: nothing has saved {{order}}"},
 		{one + "start: {command: x, ready: {path: /h}}", "shop.yaml:2: start.ready.path: there is no such field; there are " +
 			"get, within"},
 		{one + "start: {command: x, setup: [{sql: S}, mysql]}", "shop.yaml:2: start.setup: commands run before SQL: write " +
@@ -162,6 +171,27 @@ then: {get: "/jobs/{{job}}", until: {body: sold|cancelled}, within: 2s, sold: so
 		Until: target.Meaning{Body: "sold|cancelled"}, Within: 2 * time.Second}, "then")
 	testkit.Same(t, f.Session, []string{"Authorization: Bearer {{token}}"}, "session")
 	testkit.Is(t, len(f.Flagless), 4, "fields without a flag: %v", f.Flagless)
+}
+
+// What ends an order has answers of its own, and makes a step even of a purchase that flags can say.
+func TestReadEndings(t *testing.T) {
+	t.Parallel()
+	f, err := read(t, `buy: {post: /buy, save: {cart: /cart}, sold: {order: /id}}
+cancel: {delete: "/carts/{{cart}}/{{order}}", headers: {X-Who: "{{buyer}}"}, done: {status: [200, 302]}, refused: SHIPPED}
+ship: POST /ship {"id":"{{order}}"}
+stock: {sql: SELECT 1}
+orders: {sql: SELECT 2}
+`)
+	testkit.Must(t, err)
+	testkit.Same(t, f.Cancel, &target.Step{Method: "DELETE", Path: "/carts/{{cart}}/{{order}}",
+		Headers: []string{"X-Who: {{buyer}}"}, Sold: target.Meaning{Statuses: []int{200, 302}},
+		Refused: target.Meaning{Body: "SHIPPED"}}, "cancel")
+	testkit.Same(t, f.Ship, &target.Step{Method: "POST", Path: "/ship", Type: jsonType, Body: `{"id":"{{order}}"}`,
+		Sold:    target.Meaning{Statuses: []int{200, 201, 204}},
+		Refused: target.Meaning{Statuses: []int{409}}}, "ship")
+	f, err = read(t, "buy: POST /buy\ncancel: POST /c/{{order}}\nstock: {sql: SELECT 1}\norders: {sql: SELECT 2}\n")
+	testkit.Must(t, err)
+	testkit.Is(t, len(f.Buy) == 1 && f.Plain && len(f.Flagless) == 1, true, "buy %v, without a flag %v", f.Buy, f.Flagless)
 }
 
 // The complete examples of the page, in both languages, have no mistake.

@@ -15,6 +15,10 @@ type File struct {
 	Arrange, Buy []target.Step
 	Session      []string
 	Then         *target.Then
+	// Cancel and Ship end an order; nil = there are none.
+	Cancel, Ship *target.Step
+	// Plain says that the flags say all of Buy, which has its step because there is a Cancel.
+	Plain bool
 	// Order is where an answer names the order, if no flag can say it.
 	Order target.Save
 	// Sold, Refused and Declined are the expressions for the header Location, for which there are no flags.

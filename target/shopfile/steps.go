@@ -23,64 +23,122 @@ type meaning struct {
 	target.Meaning
 }
 
-// purchase reads the steps of a purchase.
-func (r *reader) purchase(arrange, buy, session, then ast.Node) {
+// nodes are the fields that have steps; nil = there is none.
+type nodes struct{ arrange, buy, session, then, cancel, ship ast.Node }
+
+// purchase reads the steps of a purchase, and those that end its order.
+func (r *reader) purchase(n nodes) {
 	f := r.file
-	if arrange != nil {
-		for i, n := range r.list(arrange) {
+	if n.arrange != nil {
+		for i, n := range r.list(n.arrange) {
 			s := r.step(n, fmt.Sprintf("arrange[%d]", i), false)
 			f.Arrange = append(f.Arrange, s.Step)
 		}
 	}
 	var all []step
-	for i, n := range r.list(buy) {
+	for i, node := range r.list(n.buy) {
 		at := "buy"
-		if _, several := buy.(*ast.SequenceNode); several {
+		if _, several := n.buy.(*ast.SequenceNode); several {
 			at = fmt.Sprintf("buy[%d]", i)
 		}
-		all = append(all, r.step(n, at, true))
+		all = append(all, r.step(node, at, true))
 	}
 	if len(all) == 0 {
-		r.wrong(buy, "buy", text.Of("want one step or several"))
+		r.wrong(n.buy, "buy", text.Of("want one step or several"))
 		return
 	}
 	deciding, last := &all[len(all)-1], &all[len(all)-1].Step
-	if then != nil {
-		deciding = r.then(then)
+	if n.then != nil {
+		deciding = r.then(n.then)
 		if last.Sold.Statuses == nil && last.Sold.Body+last.Sold.Location == "" {
 			last.Sold.Statuses = []int{200, 201, 202}
 		}
 	}
-	if session != nil {
-		r.fields(session, "session", fields{"header": func(n ast.Node, at string) {
+	if n.session != nil {
+		r.fields(n.session, "session", fields{"header": func(n ast.Node, at string) {
 			for name, value := range r.pairs(n, at) {
 				f.Session = append(f.Session, name+": "+r.mention(value, at+"."+name))
 			}
 		}})
 	}
+	r.endings(n)
 	if r.err != nil {
 		return
 	}
 	r.decide(deciding)
-	plain := len(all) == 1 && f.Arrange == nil && f.Session == nil && f.Then == nil && last.Headers == nil &&
+	f.Plain = len(all) == 1 && f.Arrange == nil && f.Session == nil && f.Then == nil && last.Headers == nil &&
 		last.Save == nil && last.Sold.Location+last.Refused.Location+last.Declined.Location == "" &&
 		f.Order == (target.Save{}) && !slices.ContainsFunc(target.Mentions(last.Path, last.Body), func(name string) bool {
 		return name == "buyer" || name == "uuid"
 	}) && (last.Body == "" || asFlag(last.Type))
 	request := strings.TrimSpace(last.String() + " " + last.Body)
-	r.set(buy, "buy", "request", request)
-	if plain {
+	r.set(n.buy, "buy", "request", request)
+	if f.Plain && f.Cancel == nil {
 		return
 	}
 	for _, s := range all {
 		f.Buy = append(f.Buy, s.Step)
 	}
-	for name, n := range map[string]ast.Node{"arrange": arrange, "buy": buy, "session": session, "then": then} {
+	if f.Plain {
+		n.buy = nil
+	}
+	for name, n := range map[string]ast.Node{"arrange": n.arrange, "buy": n.buy, "session": n.session, "then": n.then,
+		"cancel": n.cancel, "ship": n.ship} {
 		if n != nil {
 			f.Flagless = append(f.Flagless, fmt.Sprintf("%s (%s:%d)", name, f.Path, lineOf(n)))
 		}
 	}
 	slices.Sort(f.Flagless)
+}
+
+// endings read how an order is cancelled, and shipped.
+func (r *reader) endings(n nodes) {
+	saved := slices.Contains(r.known, "order")
+	r.known = append(r.known, "order")
+	if n.cancel != nil {
+		if saved {
+			r.wrong(n.cancel, "cancel", text.Of("here {{order}} is the order of the answer that sold: save another value "+
+				"under another name"))
+		}
+		r.file.Cancel = r.ending(n.cancel, "cancel")
+		for _, name := range []string{"stock", "orders"} {
+			if !slices.ContainsFunc(r.file.Settings, func(x Setting) bool { return strings.HasPrefix(x.Field, name) }) {
+				r.wrong(n.cancel, "cancel", text.Of("it needs stock and orders, which show whether units came back"))
+			}
+		}
+	}
+	if n.ship != nil {
+		r.file.Ship = r.ending(n.ship, "ship")
+		if n.cancel == nil {
+			r.wrong(n.ship, "ship", text.Of("it is sent while an order is cancelled, and there is no cancel"))
+		}
+	}
+}
+
+// ending reads a step that ends an order. If nothing is said, done is 200, 201 or 204, and refused 409.
+func (r *reader) ending(n ast.Node, at string) *target.Step {
+	s := target.Step{}
+	done, refused, declined := meaning{}, meaning{}, meaning{}
+	if said, isText := scalar(n); isText {
+		s = r.written(n, at, said)
+		r.mentioned(n, at, s.Path, s.Body)
+	} else {
+		into := func(m *meaning) func(ast.Node, string) {
+			return func(n ast.Node, at string) { *m = r.meaning(n, at) }
+		}
+		r.request(n, at, fields{"done": into(&done), "refused": into(&refused), "declined": into(&declined)},
+			func(one target.Step) {
+				s = one
+				r.mentioned(n, at, append([]string{s.Path, s.Body}, s.Headers...)...)
+			})
+	}
+	if s.Sold, s.Refused, s.Declined = done.Meaning, refused.Meaning, declined.Meaning; done.node == nil {
+		s.Sold.Statuses = []int{200, 201, 204}
+	}
+	if refused.node == nil {
+		s.Refused.Statuses = []int{409}
+	}
+	return &s
 }
 
 // asFlag says whether a body of this type can be given as a flag: there JSON is told by its looks, and all else is a

@@ -17,7 +17,8 @@ import (
 type order map[string]any
 
 // Shop sells products by POST /buy/{product} {"n":1,"key":"k"}. POST /reset/{product}/{stock} sets the stock, and GET
-// /stock/{product} and GET /orders/{product} show it and the orders.
+// /stock/{product} and GET /orders/{product} show it and the orders. POST /cancel/{product}/{order} and POST
+// /ship/{product}/{order} end an order.
 type Shop struct {
 	Habit string
 
@@ -28,6 +29,8 @@ type Shop struct {
 	keys    map[string]order
 	busy    map[string]chan bool // by key, when another request with it was turned away
 	asked   int64
+	names   map[string]any // the ids of the orders by what the answers call them
+	ended   int64          // orders that were cancelled
 	refused bool
 	bought  time.Time // when the last order was written
 	counted time.Time // when a shop that counts late has counted its stock
@@ -43,6 +46,8 @@ func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /reset/{product}/{stock}", s.reset)
 	mux.HandleFunc("POST /buy/{product}", s.buy)
+	mux.HandleFunc("POST /cancel/{product}/{order}", s.cancel)
+	mux.HandleFunc("POST /ship/{product}/{order}", s.ship)
 	mux.HandleFunc("GET /stock/{product}", s.left)
 	mux.HandleFunc("GET /orders/{product}", s.list)
 	return mux
@@ -65,7 +70,7 @@ func (s *Shop) reset(w http.ResponseWriter, r *http.Request) {
 	p := r.PathValue("product")
 	if s.stock == nil {
 		s.stock, s.orders, s.cached = map[string]int64{}, map[string][]order{}, map[string]int64{}
-		s.keys, s.busy = map[string]order{}, map[string]chan bool{}
+		s.keys, s.busy, s.names = map[string]order{}, map[string]chan bool{}, map[string]any{}
 	}
 	s.stock[p], _ = strconv.ParseInt(r.PathValue("stock"), 10, 64)
 	s.orders[p] = nil
@@ -187,7 +192,9 @@ func (s *Shop) write(p string, n int64) order {
 	if s.Habit == "all products in one list" && s.last%10 == 0 {
 		s.orders[p] = append(s.orders[p], order{"id": fmt.Sprint("x", s.last), "qty": 1, "product_id": "8"})
 	}
-	return order{"order_id": s.named(p, o, n)}
+	name := s.named(p, o, n)
+	s.names[fmt.Sprint(name)] = o["id"]
+	return order{"order_id": name}
 }
 
 // named is how an answer names an order.
@@ -436,6 +443,57 @@ func (s *Shop) claim(w http.ResponseWriter, p string, n int64, key string) (mine
 		s.keys[key] = order{"order_id": s.last + 1}
 	}
 	return true
+}
+
+// cancel puts the units of an order back, and takes it from the list, if it is neither cancelled nor shipped.
+func (s *Shop) cancel(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := r.PathValue("product")
+	at := slices.IndexFunc(s.orders[p], func(o order) bool {
+		return o["id"] == s.names[r.PathValue("order")] && o["shipped"] == nil
+	})
+	if at < 0 {
+		send(w, http.StatusConflict, order{"message": "it cannot be cancelled any more"})
+		return
+	}
+	o := s.orders[p][at]
+	s.ended++
+	now, second := s.Habit, s.ended%2 == 0
+	if now == "reads, then cancels" { // and others do so in between
+		s.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		s.mu.Lock()
+	}
+	if now != "says cancelled" || !second {
+		s.orders[p] = slices.DeleteFunc(s.orders[p], func(x order) bool { return x["id"] == o["id"] })
+	}
+	switch back := func() { s.stock[p] += o["qty"].(int64) }; {
+	case second && (now == "says cancelled" || now == "cancels without the units"):
+	case now == "puts units back later":
+		time.AfterFunc(100*time.Millisecond, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			back()
+		})
+	default:
+		back()
+	}
+	send(w, http.StatusOK, order{"ok": true})
+}
+
+// ship marks an order.
+func (s *Shop) ship(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.orders[r.PathValue("product")] {
+		if o["id"] == s.names[r.PathValue("order")] {
+			o["shipped"] = true
+			send(w, http.StatusOK, order{"ok": true})
+			return
+		}
+	}
+	send(w, http.StatusConflict, order{"message": "it was cancelled"})
 }
 
 func (s *Shop) left(w http.ResponseWriter, r *http.Request) {

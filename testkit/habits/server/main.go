@@ -240,6 +240,82 @@ func (s *service) sellsInATrigger(ctx context.Context, product, _ string) (answe
 	return answer{order: order}, err
 }
 
+// sellsInSQL sells in one transaction. It is right.
+func (s *service) sellsInSQL(ctx context.Context, product, _ string) (a answer, err error) {
+	order := uuid.NewString()
+	sold, err := s.within(ctx, "UPDATE products SET stock = stock - 1 WHERE id = ? AND stock > 0", product,
+		"INSERT INTO orders (id, product, state) VALUES (?, ?, 'sold')", order, product)
+	if sold {
+		a.order = order
+	}
+	return a, err
+}
+
+// within runs a statement and, if it has changed a row, another, in one transaction.
+func (s *service) within(ctx context.Context, first, id, second string, args ...any) (done bool, err error) {
+	tx, err := s.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	r, err := tx.ExecContext(ctx, first, id)
+	if err != nil {
+		return false, err
+	}
+	if n, _ := r.RowsAffected(); n == 0 {
+		return false, nil
+	}
+	if _, err := tx.ExecContext(ctx, second, args...); err != nil {
+		return false, err
+	}
+	return true, tx.Commit()
+}
+
+// cancelsOnce puts a unit back if its order could still be cancelled, in one transaction. It is right.
+func (s *service) cancelsOnce(ctx context.Context, order string) (bool, error) {
+	var product string
+	if err := s.sql.QueryRowContext(ctx, "SELECT product FROM orders WHERE id = ?", order).Scan(&product); err != nil {
+		return false, err
+	}
+	return s.within(ctx, "UPDATE orders SET state = 'cancelled' WHERE id = ? AND state = 'sold'", order,
+		"UPDATE products SET stock = stock + 1 WHERE id = ?", product)
+}
+
+// cancelsByReading reads the state of an order, and then writes it, and the stock.
+func (s *service) cancelsByReading(ctx context.Context, order string) (bool, error) {
+	var product, state string
+	err := s.sql.QueryRowContext(ctx, "SELECT product, state FROM orders WHERE id = ?", order).Scan(&product, &state)
+	if err != nil || state != "sold" {
+		return false, err
+	}
+	if _, err = s.sql.ExecContext(ctx, "UPDATE orders SET state = 'cancelled' WHERE id = ?", order); err == nil {
+		_, err = s.sql.ExecContext(ctx, "UPDATE products SET stock = stock + 1 WHERE id = ?", product)
+	}
+	return err == nil, err
+}
+
+// ships an order that stands.
+func (s *service) ships(ctx context.Context, order string) (bool, error) {
+	r, err := s.sql.ExecContext(ctx, "UPDATE orders SET state = 'shipped' WHERE id = ? AND state = 'sold'", order)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+// ends serves what ends an order.
+func ends(end func(ctx context.Context, order string) (bool, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch done, err := end(r.Context(), r.PathValue("order")); {
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		case !done:
+			http.Error(w, "too late", http.StatusConflict)
+		}
+	}
+}
+
 func main() {
 	kind, port, backend := os.Args[1], os.Args[2], os.Args[3]
 	ms, err := strconv.Atoi(os.Args[4])
@@ -271,8 +347,14 @@ func main() {
 		"counts in a variable": s.countsInAVariable, "sells in a trigger": s.sellsInATrigger,
 		"works in one step": s.promises, "works in three steps": s.promises, "does a job again": s.promises,
 		"says duplicate": s.saysDuplicate, "tries a lock": s.triesALock, "holds a unit": s.holdsAUnit,
-		"forgets a key": s.forgetsAKey,
+		"forgets a key": s.forgetsAKey, "cancels once": s.sellsInSQL, "cancels by reading": s.sellsInSQL,
 	}[kind]
+	cancel := s.cancelsOnce
+	if kind == "cancels by reading" {
+		cancel = s.cancelsByReading
+	}
+	http.HandleFunc("POST /orders/{order}/cancel", ends(cancel))
+	http.HandleFunc("POST /orders/{order}/ship", ends(s.ships))
 	if kind == "holds a unit" || kind == "does a job again" {
 		go s.repeats(kind == "does a job again")
 	}
