@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
 	"lastitem/faultlab/rig/gear"
 	"lastitem/stack/wire"
@@ -242,3 +243,6 @@ func (c *client) answered() bool {
 
 // won says that the client was promised a unit.
 func (c *client) won() bool { return c.phase == Answered && c.request.Op().OrderID != "" }
+
+// soldOut says that the client's last request was refused.
+func (c *client) soldOut() bool { return c.request != nil && c.request.Op().Code == api.SoldOut }

@@ -56,6 +56,9 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		ending, cancel := context.WithTimeout(ctx, abandonWithin)
 		before.scene.Abandon(ending)
 		cancel()
+		if slices.ContainsFunc(before.clients, (*client).soldOut) {
+			lane.Warm = "" // a replica that has refused last would first ask whether the product is still sold out
+		}
 	}
 	scene, err := lane.NewScene(ctx, rig.Ask{Ask: target.Ask{Mode: l.Mode, Store: l.Store}, Stock: l.Stock})
 	if err != nil {

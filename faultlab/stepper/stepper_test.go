@@ -38,6 +38,7 @@ func TestStepper(t *testing.T) {
 	t.Run("ways", func(t *testing.T) { testWays(t, s) })
 	t.Run("steps", func(t *testing.T) { testSteps(t, s) })
 	t.Run("undo", func(t *testing.T) { testUndo(t, s) })
+	t.Run("refused", func(t *testing.T) { testRefused(t, s) })
 	t.Run("thought", func(t *testing.T) { testThought(t, s) })
 	t.Run("expire", func(t *testing.T) { testExpire(t, s) })
 	t.Run("impossible", func(t *testing.T) { testImpossible(t, s) })
@@ -127,6 +128,17 @@ func testUndo(t *testing.T, s *Stepper) {
 	}
 	if keys := again.Start.values(); len(keys) > 0 {
 		t.Errorf("at the beginning Redis has %v, want no locks of earlier schedules", keys)
+	}
+}
+
+// A schedule after one in which a client was refused begins with the same commands, whatever a replica remembers.
+func testRefused(t *testing.T, s *Stepper) {
+	first := played(t, s, "lease-seq", "")
+	if end := onward(t, s, onward(t, s, first, 0), 1); end.Clients[1].Answer != "refused sold_out" {
+		t.Fatalf("B is %+v, want that it is refused", end.Clients[1])
+	}
+	if again := played(t, s, "lease-seq", ""); again.Clients[1].Command != first.Clients[1].Command {
+		t.Errorf("B begins with %s, want %s", again.Clients[1].Command, first.Clients[1].Command)
 	}
 }
 
