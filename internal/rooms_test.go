@@ -16,7 +16,7 @@ import (
 // products says how much somebody reads who wants one of them: at most so many packages of ours, the product's own and
 // all that it imports, directly or not, with so many lines. Tests do not count.
 var products = map[string]reading{
-	"faultlab":              {15, 31_850},
+	"faultlab":              {15, 32_000},
 	"judge":                 {4, 6_200},
 	"console":               {3, 3_950},
 	"stack":                 {7, 6_850},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"lastitem/contract/api"
@@ -65,7 +66,8 @@ type client struct {
 	of     rig.Reservation
 	key    string
 
-	consumes bool // it writes orders, and has no request
+	split    func() error // has the replica answer after a restart; nil = the lesson has none
+	consumes bool         // it writes orders, and has no request
 	inFlight func(context.Context) (int, error)
 
 	request *rig.Pending
@@ -108,6 +110,11 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	if !c.actor.Alive() {
 		if err := c.gate.Revive(ctx); err != nil {
 			return err
+		}
+		if c.split != nil {
+			if err := c.split(); err != nil {
+				return err
+			}
 		}
 	}
 	c.asked++
@@ -239,6 +246,15 @@ func (c *client) answered() bool {
 	default:
 		return false
 	}
+}
+
+// command is the command that is held, or was executed, with the server that answers it.
+func (c *client) command() string {
+	text := short(c.at.Text())
+	if c.split != nil && c.at.Call().Plain {
+		return "replica" + strings.TrimPrefix(text, gear.Database)
+	}
+	return text
 }
 
 // won says that the client was promised a unit.

@@ -77,7 +77,7 @@ func (p *play) state() *State {
 		one := Client{Name: c.name, Phase: c.phase, Stopped: c.actor.Stopped(), Asked: c.asked, Answer: c.answer(),
 			Can: c.can()}
 		if c.at != nil {
-			one.Command = short(c.at.Text())
+			one.Command = c.command()
 		}
 		s.Clients = append(s.Clients, one)
 	}
@@ -97,21 +97,30 @@ func (c *client) answer() string {
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
-// look reads the stores of a lesson: Redis, which has the locks, and the database if it has the stock.
-func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
+// look reads the stores of a lesson: Redis, which has the locks, and the database, and its replica, if it has the stock.
+func (p *play) look(ctx context.Context) (s Stores, err error) {
 	s.SQL = []gear.Table{}
+	lane, l := p.lane, p.lesson
+	ticketed := l.equipment != (gear.Equipment{})
 	if l.Store == api.SQL {
 		if s.SQL, err = lane.Tables(ctx); err != nil {
 			return s, err
 		}
+	}
+	if p.replica != nil {
+		table, err := p.replica.Table(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.SQL = slices.Insert(s.SQL, 1, table)
 	}
 	if s.Redis, err = lane.Keys(ctx); err != nil {
 		return s, err
 	}
 	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
 		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") || ruleless(k) ||
-			l.Store == api.SQL && l.event == nil && strings.HasPrefix(k.Name, "stock:") ||
-			l.event != nil && strings.HasPrefix(k.Name, "rules:") || internal.MatchString(k.Name)
+			l.Store == api.SQL && !ticketed && strings.HasPrefix(k.Name, "stock:") ||
+			ticketed && strings.HasPrefix(k.Name, "rules:") || internal.MatchString(k.Name)
 	})
 	for _, k := range s.Redis {
 		for i, v := range k.Values {
