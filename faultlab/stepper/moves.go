@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"lastitem/contract/api"
@@ -246,15 +245,6 @@ func (c *client) answered() bool {
 	default:
 		return false
 	}
-}
-
-// command is the command that is held, or was executed, with the server that answers it.
-func (c *client) command() string {
-	text := short(c.at.Text())
-	if c.split != nil && c.at.Call().Plain {
-		return "replica" + strings.TrimPrefix(text, gear.Database)
-	}
-	return text
 }
 
 // won says that the client was promised a unit.

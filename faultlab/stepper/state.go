@@ -84,6 +84,15 @@ func (p *play) state() *State {
 	return s
 }
 
+// command is the command that is held, or was executed, with the server that answers it.
+func (c *client) command() string {
+	text := short(c.at.Text())
+	if c.split != nil && c.at.Call().Plain {
+		return "replica" + strings.TrimPrefix(text, gear.Database)
+	}
+	return text
+}
+
 // answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits. About a
 // reservation it is what was asked for, as "cancel", and not "ok".
 func (c *client) answer() string {

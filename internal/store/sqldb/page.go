@@ -73,7 +73,7 @@ func (s *Store) view(ctx context.Context, body func(*view) error) error {
 	if err != nil {
 		return statementError(err)
 	}
-	if err = s.snapshot(ctx, pool, body); !errors.Is(err, errBehind) {
+	if err = snapshot(ctx, s, pool, body); !errors.Is(err, errBehind) {
 		return err
 	}
 	c, err := pool.Conn(ctx)
@@ -84,13 +84,13 @@ func (s *Store) view(ctx context.Context, body func(*view) error) error {
 	if _, err := c.ExecContext(ctx, "SET SESSION wsrep_sync_wait = 1"); err != nil {
 		return statementError(err)
 	}
-	return s.snapshot(ctx, c, body) // still behind: a proxy has lost the setting
+	return snapshot(ctx, s, c, body) // still behind: a proxy has lost the setting
 }
 
 // snapshot runs body in a transaction that sees one moment. REPEATABLE READ begins it at the first read. A splitter
 // leaves the transaction at the primary, but MaxScale sends one that is READ ONLY to a replica. With SQLite's WAL every
 // read-only transaction sees one moment, and does not wait for the writer.
-func (s *Store) snapshot(ctx context.Context, at interface {
+func snapshot(ctx context.Context, s *Store, at interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }, body func(*view) error) error {
 	opts := sql.TxOptions{ReadOnly: true}
