@@ -136,6 +136,10 @@ func (j *judge) open() bool {
 		return j.lack(text.Of("no store was named, so there is no stock to judge"))
 	}
 	if why, down := l.Unavailable[j.in.Store]; down {
+		if why == string(api.StaleRead) {
+			return j.lack(text.Of("%s answered from a server that may be a replica and lack the last sales: let SHOP_SQL lead "+
+				"to the primary, or set wsrep_sync_wait=1 on every node of Galera, and audit again"), j.in.Store)
+		}
 		return j.lack(text.Of("store %s could not be read: %s"), j.in.Store, why)
 	}
 	j.lackUnseen(j.in.Unseen)

@@ -50,6 +50,7 @@ const (
 	LockLost             Code = "lock_lost"
 	Contended            Code = "contended"
 	BackendUnavailable   Code = "backend_unavailable"
+	StaleRead            Code = "stale_read"
 	ModeUnavailable      Code = "mode_unavailable"
 	OutcomeUnknown       Code = "outcome_unknown"
 	Internal             Code = "internal"
@@ -106,6 +107,7 @@ var Codes = map[Code]Facts{
 	LockLost:             {http.StatusServiceUnavailable, "Lock lost before the first write", NoForNow},
 	Contended:            {http.StatusServiceUnavailable, "Contended", NoForNow},
 	BackendUnavailable:   {http.StatusServiceUnavailable, "Backend unavailable", NoForNow},
+	StaleRead:            {http.StatusServiceUnavailable, "Only a copy of the data answers", NoForNow},
 	ModeUnavailable:      {http.StatusServiceUnavailable, "Mode unavailable", NoForNow},
 	OutcomeUnknown:       {http.StatusGatewayTimeout, "Outcome unknown", Unknown},
 	Internal:             {http.StatusInternalServerError, "Internal error", Unknown},

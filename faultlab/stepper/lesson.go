@@ -33,6 +33,7 @@ type Lesson struct {
 	Consumers string    `json:"consumers,omitempty"`
 	Event     text.Text `json:"event"`
 
+	splits    bool // a replica answers reads outside transactions
 	event     func(context.Context, *play, *Step) (possible bool, err error)
 	equipment gear.Equipment // of its lane
 	leaks     int64          // units that Redis has lost, beside the ticket that is in flight
@@ -52,6 +53,14 @@ func named(name string) (Lesson, bool) {
 // lock returns the name of the key with the lock of the lesson's mode.
 func (l Lesson) lock(lane *rig.Lane) string {
 	return fmt.Sprintf("lock:%s:{%d}", l.Mode, lane.Product())
+}
+
+// lag is the event of a lesson: from now on the replica applies nothing or, the next time, all that it has missed.
+func lag(ctx context.Context, p *play, _ *Step) (possible bool, err error) {
+	if p.lags = !p.lags; p.lags {
+		return true, p.replica.Lag(ctx)
+	}
+	return true, p.replica.CatchUp(ctx)
 }
 
 // oversold is an aim: more units are ordered than there were.

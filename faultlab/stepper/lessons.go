@@ -92,6 +92,20 @@ var lessons = []Lesson{
 			"as well (fencing-strict), or the write must ask whether anybody has written since the read (lease-seq)."),
 	},
 	{
+		Name: "perfect-lock", Mode: "watchdog", Store: api.SQL, Stock: 1, Way: "xaaaaaaabbbbbb", splits: true, event: lag,
+		reached: oversold,
+		Title:   text.Of("The lock was perfect"),
+		Story: text.Of("A lock in Redis that nobody loses: here it never expires. The database has a replica. Reads outside " +
+			"transactions go to the replica, transactions to the primary, as a read-write splitter does it. You decide when " +
+			"the replica applies what the primary has committed."),
+		Aim:  text.Of("Two orders, though there was one item. Nobody dies, and no lock expires."),
+		Hint: text.Of("Let the replica stop applying before A commits. What does the next holder read?"),
+		Moral: text.Of("The lock did all that a lock can do: at no time did two hold it. But B's read was older than the " +
+			"lock. A longer TTL does not help, nor does a lock that is kept until it expires, for a lag has no bound. The " +
+			"write must ask the primary (lease-seq, sql-atomic), or the read must stand in the transaction (sql-for-update)."),
+		Event: text.Of("The replica stops applying, or catches up"),
+	},
+	{
 		Name: "lease-seq", Mode: "lease-seq", Store: api.SQL, Stock: 1, renews: true, reached: oversold,
 		Title: text.Of("Sell one item twice, once more"),
 		Story: text.Of("Lock, read the stock and its sequence number, then UPDATE … WHERE lease_seq = ?, with the order in " +

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lastitem/contract/api"
 	"lastitem/faultlab/rig"
 	"lastitem/faultlab/rig/gear"
 	"lastitem/stack/wire"
@@ -64,7 +65,8 @@ type client struct {
 	of     rig.Reservation
 	key    string
 
-	consumes bool // it writes orders, and has no request
+	split    func() error // has the replica answer after a restart; nil = the lesson has none
+	consumes bool         // it writes orders, and has no request
 	inFlight func(context.Context) (int, error)
 
 	request *rig.Pending
@@ -107,6 +109,11 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	if !c.actor.Alive() {
 		if err := c.gate.Revive(ctx); err != nil {
 			return err
+		}
+		if c.split != nil {
+			if err := c.split(); err != nil {
+				return err
+			}
 		}
 	}
 	c.asked++
@@ -242,3 +249,6 @@ func (c *client) answered() bool {
 
 // won says that the client was promised a unit.
 func (c *client) won() bool { return c.phase == Answered && c.request.Op().OrderID != "" }
+
+// soldOut says that the client's last request was refused.
+func (c *client) soldOut() bool { return c.request != nil && c.request.Op().Code == api.SoldOut }

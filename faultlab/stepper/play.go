@@ -32,6 +32,8 @@ type play struct {
 	stock   int64
 	foreign bool // a client has deleted the other client's lock
 	tickets tickets
+	replica *gear.Copy    // answers reads outside transactions; nil = the lesson has none
+	lags    bool          // the replica applies nothing
 	winning atomic.Bool   // the first ticket is won, which is not the reader's doing
 	won     int           // the number of moves after which the aim was reached; -1 = not yet
 	left    time.Time     // when the last move had been played
@@ -51,11 +53,15 @@ type tickets struct {
 const abandonWithin = 5 * time.Second
 
 // begin resets the lane and sends the requests of both clients. Each is held at its first command.
-func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, error) {
+func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (_ *play, err error) {
 	if before != nil {
 		ending, cancel := context.WithTimeout(ctx, abandonWithin)
 		before.scene.Abandon(ending)
 		cancel()
+		before.end()
+		if slices.ContainsFunc(before.clients, (*client).soldOut) {
+			lane.Warm = "" // a replica that has refused last would first ask whether the product is still sold out
+		}
 	}
 	scene, err := lane.NewScene(ctx, rig.Ask{Ask: target.Ask{Mode: l.Mode, Store: l.Store}, Stock: l.Stock})
 	if err != nil {
@@ -65,6 +71,19 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		return nil, err
 	}
 	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
+	defer func() {
+		if err != nil {
+			p.end()
+		}
+	}()
+	if l.splits {
+		if p.replica, err = lane.SQL.Copy(ctx); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(p.replica.CatchUp(ctx), p.split()); err != nil {
+			return nil, err
+		}
+	}
 	if l.Asks != nil {
 		first := scene.Reservations.AskAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
 		if err := first.Wait(ctx); err != nil {
@@ -75,6 +94,9 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 	for i, a := range []*rig.Actor{lane.A, lane.B} {
 		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, key: "order-" + a.Name,
 			inFlight: lane.InFlight}
+		if l.splits {
+			c.split = p.split
+		}
 		c.consumes = strings.Contains(l.Consumers, c.letter)
 		c.gate = a.Gate(p.open(c))
 		if l.Asks != nil {
@@ -96,12 +118,24 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 			return nil, err
 		}
 	}
-	if p.start, err = look(ctx, lane, l); err != nil {
+	if p.start, err = p.look(ctx); err != nil {
 		return nil, err
 	}
 	p.stores = p.start
-	err = p.count(ctx)
-	return p, err
+	return p, p.count(ctx)
+}
+
+// split has the replica answer what the clients read outside transactions.
+func (p *play) split() error {
+	_, err := rig.ReadCopy(p.scene, p.replica, nil)
+	return err
+}
+
+// end ends the replica; nobody may use it any more.
+func (p *play) end() {
+	if p != nil && p.replica != nil {
+		p.replica.Close()
+	}
 }
 
 // prepare brings a lesson about tickets to the state in which the reader begins.
@@ -171,7 +205,7 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 		}
 		step.Client = mover.name
 		if mover.at != nil {
-			step.Command = short(mover.at.Text())
+			step.Command = mover.command()
 		}
 		err = mover.do(ctx, p.scene, verb)
 	}
@@ -211,7 +245,7 @@ func (p *play) await(ctx context.Context, move string) error {
 func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	before := p.stores
 	var err error
-	if p.stores, err = look(ctx, p.lane, p.lesson); err != nil {
+	if p.stores, err = p.look(ctx); err != nil {
 		return err
 	}
 	if mover != nil {

@@ -77,11 +77,20 @@ func (p *play) state() *State {
 		one := Client{Name: c.name, Phase: c.phase, Stopped: c.actor.Stopped(), Asked: c.asked, Answer: c.answer(),
 			Can: c.can()}
 		if c.at != nil {
-			one.Command = short(c.at.Text())
+			one.Command = c.command()
 		}
 		s.Clients = append(s.Clients, one)
 	}
 	return s
+}
+
+// command is the command that is held, or was executed, with the server that answers it.
+func (c *client) command() string {
+	text := short(c.at.Text())
+	if c.split != nil && c.at.Call().Plain {
+		return "replica" + strings.TrimPrefix(text, gear.Database)
+	}
+	return text
 }
 
 // answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits. About a
@@ -97,21 +106,30 @@ func (c *client) answer() string {
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
-// look reads the stores of a lesson: Redis, which has the locks, and the database if it has the stock.
-func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
+// look reads the stores of a lesson: Redis, which has the locks, and the database, and its replica, if it has the stock.
+func (p *play) look(ctx context.Context) (s Stores, err error) {
 	s.SQL = []gear.Table{}
+	lane, l := p.lane, p.lesson
+	ticketed := l.equipment != (gear.Equipment{})
 	if l.Store == api.SQL {
 		if s.SQL, err = lane.Tables(ctx); err != nil {
 			return s, err
 		}
+	}
+	if p.replica != nil {
+		table, err := p.replica.Table(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.SQL = slices.Insert(s.SQL, 1, table)
 	}
 	if s.Redis, err = lane.Keys(ctx); err != nil {
 		return s, err
 	}
 	s.Redis = slices.DeleteFunc(s.Redis, func(k gear.Key) bool {
 		return strings.HasPrefix(k.Name, "initial:") || strings.HasPrefix(k.Name, "adjusts:") || ruleless(k) ||
-			l.Store == api.SQL && l.event == nil && strings.HasPrefix(k.Name, "stock:") ||
-			l.event != nil && strings.HasPrefix(k.Name, "rules:") || internal.MatchString(k.Name)
+			l.Store == api.SQL && !ticketed && strings.HasPrefix(k.Name, "stock:") ||
+			ticketed && strings.HasPrefix(k.Name, "rules:") || internal.MatchString(k.Name)
 	})
 	for _, k := range s.Redis {
 		for i, v := range k.Values {

@@ -92,6 +92,7 @@ func (s *Stepper) end() error {
 	if s.lane != nil {
 		s.lane.Close()
 	}
+	s.play.end()
 	err := s.servers.Close()
 	s.servers, s.lane, s.play = nil, nil, nil
 	return err
@@ -198,6 +199,7 @@ func (s *Stepper) start(equipment gear.Equipment) error {
 	}
 	if s.lane != nil {
 		s.lane.Close()
+		s.play.end()
 		s.lane, s.play = nil, nil
 	}
 	ctx, cancel := context.WithTimeout(s.base, startLimit)

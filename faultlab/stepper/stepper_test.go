@@ -38,6 +38,8 @@ func TestStepper(t *testing.T) {
 	t.Run("ways", func(t *testing.T) { testWays(t, s) })
 	t.Run("steps", func(t *testing.T) { testSteps(t, s) })
 	t.Run("undo", func(t *testing.T) { testUndo(t, s) })
+	t.Run("refused", func(t *testing.T) { testRefused(t, s) })
+	t.Run("replica", func(t *testing.T) { testReplica(t, s) })
 	t.Run("thought", func(t *testing.T) { testThought(t, s) })
 	t.Run("expire", func(t *testing.T) { testExpire(t, s) })
 	t.Run("impossible", func(t *testing.T) { testImpossible(t, s) })
@@ -83,8 +85,8 @@ func testWays(t *testing.T, s *Stepper) {
 			}
 		})
 	}
-	if len(lessons) != 15 || without != 3 {
-		t.Errorf("%d lessons, %d of which cannot be won; want 15 and 3", len(lessons), without)
+	if len(lessons) != 16 || without != 3 {
+		t.Errorf("%d lessons, %d of which cannot be won; want 16 and 3", len(lessons), without)
 	}
 }
 
@@ -127,6 +129,29 @@ func testUndo(t *testing.T, s *Stepper) {
 	}
 	if keys := again.Start.values(); len(keys) > 0 {
 		t.Errorf("at the beginning Redis has %v, want no locks of earlier schedules", keys)
+	}
+}
+
+// A schedule after one in which a client was refused begins with the same commands, whatever a replica remembers.
+func testRefused(t *testing.T, s *Stepper) {
+	first := played(t, s, "lease-seq", "")
+	if end := onward(t, s, onward(t, s, first, 0), 1); end.Clients[1].Answer != "refused sold_out" {
+		t.Fatalf("B is %+v, want that it is refused", end.Clients[1])
+	}
+	if again := played(t, s, "lease-seq", ""); again.Clients[1].Command != first.Clients[1].Command {
+		t.Errorf("B begins with %s, want %s", again.Clients[1].Command, first.Clients[1].Command)
+	}
+}
+
+// The replica has what the primary has, unless it applies nothing; then a client reads what was, also after a restart.
+func testReplica(t *testing.T, s *Stepper) {
+	for moves, want := range map[string][2]string{"": {"refused sold_out", "0"}, "x": {"ok", "1"}, "xbkbr": {"ok", "1"},
+		"xx": {"refused sold_out", "0"}} {
+		end := onward(t, s, onward(t, s, played(t, s, "perfect-lock", moves), 0), 1)
+		replica := end.Steps[len(end.Steps)-1].Stores.SQL[1].Rows[0][1]
+		if got := [2]string{end.Clients[1].Answer, replica}; got != want {
+			t.Errorf("%s: B is told, and the replica has, %q, want %q", moves, got, want)
+		}
 	}
 }
 

@@ -184,6 +184,7 @@ func (s *Set) probeSQL(cfg Config) error {
 				}
 				migrated = true
 				s.warnOfGalera(ctx, pool, comment)
+				s.warnOfSplitter(ctx, pool)
 			}
 			if err := transact(ctx, pool, comment, statements); !sqlite.Busy(err) {
 				return err
@@ -223,5 +224,37 @@ func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
 	if err == nil && on == 1 && wait&1 == 0 {
 		s.log.Warn("with two writers of Galera a lock outside the database oversells: " +
 			"set wsrep_sync_wait=1 in the SQL address, or write to one node")
+	}
+}
+
+// whoAnswers reads the shop's own table, as requests do, and names the server that answers: UUID_SHORT is made of its id
+// and of the second in which it was started, above 24 bits that count. @@server_id would not do: some splitters keep
+// what has an @ at the primary, ProxySQL ties a session to one server for it, and nodes of Galera may share an id. Nor
+// would a comment in front, since the rules of a splitter may ask for a text that begins with SELECT.
+const whoAnswers = "SELECT UUID_SHORT() >> 24, COUNT(*) FROM product_stock WHERE id = 0"
+
+// asksOutside is how often a read outside a transaction is tried, since a splitter may have the primary among those that
+// it lets answer.
+const asksOutside = 5
+
+// warnOfSplitter warns if another server answers outside a transaction than inside, as behind a read-write splitter.
+func (s *Set) warnOfSplitter(ctx context.Context, pool *sql.DB) {
+	var outside [asksOutside]uint64
+	var inside uint64
+	var rows int
+	for i := range outside {
+		if pool.QueryRowContext(ctx, whoAnswers).Scan(&outside[i], &rows) != nil {
+			return // SQLite, or a server that does not tell
+		}
+	}
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	err = tx.QueryRowContext(ctx, whoAnswers).Scan(&inside, &rows)
+	if err == nil && slices.ContainsFunc(outside[:], func(id uint64) bool { return id != inside }) {
+		s.log.Warn("reads outside transactions are answered by another server: a lock oversells if that one lags behind; " +
+			"let the SQL address lead to the primary, past the read-write splitter, or use modes that are exact under 'stale'")
 	}
 }

@@ -61,7 +61,9 @@ var explanations = map[api.Code]text.Text{
 	api.LockLost:           text.Of("the lock was lost before the first write; nothing was deducted"),
 	api.Contended:          text.Of("another request won the race for this product; nothing was deducted"),
 	api.BackendUnavailable: text.Of("a backend did not answer, or refused; nothing was deducted"),
-	api.ModeUnavailable:    text.Of("this mode lacks a backend; GET /modes/{mode} says which, and what to do"),
+	api.StaleRead: text.Of("the database server that answers may be a replica that lacks the last sales, so nothing is " +
+		"judged: let SHOP_SQL lead to the primary; a node of Galera needs wsrep_sync_wait=1 in its configuration"),
+	api.ModeUnavailable: text.Of("this mode lacks a backend; GET /modes/{mode} says which, and what to do"),
 	api.OutcomeUnknown: text.Of("the write was sent and its answer was lost: it may have happened; repeat only with " +
 		"the same Idempotency-Key"),
 	api.Internal: text.Of("something unforeseen went wrong; the service has logged the cause"),

@@ -76,6 +76,7 @@ var problems = []struct {
 
 	// No, for now. A code stands before those that its error may wrap as a cause.
 	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still accepted"},
+	{err: stock.ErrCopy, code: api.StaleRead},
 	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; " +
 		"nothing was deducted"},
 	{err: events.ErrTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},

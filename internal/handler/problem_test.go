@@ -60,6 +60,7 @@ var sentinels = map[string]struct {
 	"ErrLockVersion": {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrLockVersion),
 		api.BackendUnavailable},
 	"ErrContended":   {stock.ErrContended, api.Contended},
+	"ErrCopy":        {stock.ErrCopy, api.StaleRead},
 	"ErrUnavailable": {stock.ErrUnavailable, api.BackendUnavailable},
 	"ErrRefused": {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrRefused),
 		api.BackendUnavailable},

@@ -50,6 +50,7 @@ var (
 	ErrLockClosed  = handoff.ErrClosed              // the process is shutting down
 	ErrContended   = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable = store.ErrUnavailable
+	ErrCopy        = store.ErrCopy // together with ErrUnavailable
 	// together with ErrUnavailable or ErrLockUnavailable: a server has answered, and refuses
 	ErrRefused         = store.ErrRefused
 	ErrForbidden       = store.ErrForbidden // the same, and it will go on refusing until an operator changes that

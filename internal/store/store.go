@@ -23,6 +23,8 @@ var (
 	// ErrForbidden: the server refuses the command, and will until an operator changes that: rights, a missing table, a
 	// setting.
 	ErrForbidden = fmt.Errorf("%w until an operator changes that", ErrRefused)
+	// ErrCopy: the server that answers may be a copy that lacks the last commits. Nothing was read.
+	ErrCopy = fmt.Errorf("%w: the server may be a copy that lags behind", ErrUnavailable)
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing
 	// was changed.
 	ErrConflict = errors.New("store: transaction conflict")

@@ -19,6 +19,9 @@ func TestUnlockBeforeCommit(t *testing.T) { play(t) }
 // The transaction has read something before it waits for the lock: after it has the lock, it still sees the past.
 func TestSnapshotBeforeTheLock(t *testing.T) { play(t) }
 
+// The lock excludes, and what its holder reads is older than the lock: a replica has not applied the last commit.
+func TestLockIsNewerThanTheRead(t *testing.T) { play(t) }
+
 // REPEATABLE READ does not keep two transactions from writing what each has computed from the same read.
 func TestRepeatableReadLosesUpdates(t *testing.T) { play(t) }
 

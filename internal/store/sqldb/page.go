@@ -4,8 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
 
 	"lastitem/contract/ledger"
 	"lastitem/internal/store"
@@ -61,23 +66,94 @@ type view struct {
 	now, overdue int64 // held units, by that time
 }
 
-// view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only
-// transaction has one, and does not wait for the writer.
+// view runs body in a snapshot that has every commit of before. [store.ErrCopy]: the server is one that may lack some. A
+// node of Galera is told to wait for the others' commits, on a connection that is used for nothing else.
 func (s *Store) view(ctx context.Context, body func(*view) error) error {
-	opts := &sql.TxOptions{ReadOnly: true}
-	if s.MySQL() {
-		opts.Isolation = sql.LevelRepeatableRead
-	}
 	pool, err := s.db.DB()
 	if err != nil {
 		return statementError(err)
 	}
-	tx, err := pool.BeginTx(ctx, opts)
+	if err = snapshot(ctx, s, pool, body); !errors.Is(err, errBehind) {
+		return err
+	}
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return statementError(err)
+	}
+	defer func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }) }() // closes it
+	if _, err := c.ExecContext(ctx, "SET SESSION wsrep_sync_wait = 1"); err != nil {
+		return statementError(err)
+	}
+	return snapshot(ctx, s, c, body) // still behind: a proxy has lost the setting
+}
+
+// snapshot runs body in a transaction that sees one moment. REPEATABLE READ begins it at the first read. A splitter
+// leaves the transaction at the primary, but MaxScale sends one that is READ ONLY to a replica. With SQLite's WAL every
+// read-only transaction sees one moment, and does not wait for the writer.
+func snapshot(ctx context.Context, s *Store, at interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}, body func(*view) error) error {
+	opts := sql.TxOptions{ReadOnly: true}
+	if s.MySQL() {
+		opts = sql.TxOptions{Isolation: sql.LevelRepeatableRead}
+	}
+	tx, err := at.BeginTx(ctx, &opts)
 	if err != nil {
 		return statementError(err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
-	return body(&view{ctx: ctx, conn: tx, q: &s.q})
+	v := view{ctx: ctx, conn: tx, q: &s.q}
+	if s.MySQL() {
+		if err := v.notCopy(); err != nil {
+			return err
+		}
+	}
+	return body(&v)
+}
+
+// errBehind: the server is a node of Galera whose session does not wait for what other nodes have committed.
+var errBehind = fmt.Errorf("%w: wsrep_sync_wait is not 1", store.ErrCopy)
+
+// replicaStates ask whether a server has threads of replication, running or stopped: MariaDB, MySQL, and MySQL before
+// 8.0.22. Each is a syntax error elsewhere.
+var replicaStates = []string{"SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
+
+// notCopy returns an error if the server may lack commits of the primary: a read-only one that has threads of
+// replication or does not say whether it has.
+func (v *view) notCopy() error {
+	is := map[string]string{}
+	err := eachRow(v.ctx, v.conn, v.q.ServerState, nil, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		is[name] = value
+		return err
+	})
+	waits, _ := strconv.Atoi(is["wsrep_sync_wait"])
+	switch {
+	case err != nil:
+		return err
+	case is["wsrep_on"] == "ON" && waits&1 == 0:
+		return errBehind
+	case is["innodb_read_only"] == "ON": // a reader of Aurora, which has no threads
+		return store.ErrCopy
+	case is["read_only"] == "OFF", is["read_only"] == "":
+		return nil
+	}
+	for _, ask := range replicaStates {
+		rows, err := v.conn.QueryContext(v.ctx, ask)
+		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == erParse {
+			continue
+		}
+		if err != nil { // no right to ask
+			return fmt.Errorf("%w: %w", store.ErrCopy, err)
+		}
+		replicates := rows.Next()
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || !replicates {
+			return statementError(err)
+		}
+		break
+	}
+	return store.ErrCopy
 }
 
 // facts reads a product without its rows, the position before its first row, and that of its last.

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"lastitem/contract/ledger"
+	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/store/sqldb"
@@ -38,6 +41,43 @@ func TestRows(t *testing.T) {
 	}
 	storetest.Run(t, map[string]func(*testing.T) storetest.Shelf{"mysql": open(testenv.MySQL),
 		"sqlite": open(testenv.SQLite)})
+}
+
+// A read-only server with threads of replication, or that does not say whether it has any, is not read for a judgement.
+func TestSQLCopyIsNotRead(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQLNodes(t, 1)[0]
+	admin := openSQL(t, dsn)
+	resetSQL(t, admin, 1, 5, 0)
+	exec := func(statement string) {
+		t.Helper()
+		testkit.Mustf(t, admin.DB().Exec(statement).Error, "%s", statement)
+	}
+	exec("CREATE USER app@'127.0.0.1' IDENTIFIED BY 'secret'")
+	exec("GRANT SELECT ON lastitem.* TO app@'127.0.0.1'")
+	cfg, err := mysql.ParseDSN(dsn)
+	testkit.Must(t, err)
+	cfg.User, cfg.Passwd = "app", "secret"
+	set, err := backend.Open(backend.Config{SQL: cfg.FormatDSN(), Conns: 1, Health: backend.Health{Every: -1}})
+	testkit.Must(t, err)
+	testkit.Closes(t, set)
+	for _, at := range []struct {
+		statement          string
+		byAdmin, byAccount bool // whether it is a copy
+	}{
+		{"SET GLOBAL read_only = 1", false, true},
+		{"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'nobody'", true, true},
+		{"START SLAVE", true, true},
+		{"SET GLOBAL read_only = 0", false, false},
+	} {
+		exec(at.statement)
+		for s, want := range map[*sqldb.Store]bool{admin: at.byAdmin, set.SQL: at.byAccount} {
+			_, _, err := s.Snapshot(t.Context(), 1, ledger.Want{})
+			if got := errors.Is(err, store.ErrCopy); got != want || !got && err != nil {
+				t.Errorf("after %q: %v, want a copy: %t", at.statement, err, want)
+			}
+		}
+	}
 }
 
 // Keys come in pages too, each once; the key of a cart comes with the orders of each of its products.

@@ -43,7 +43,7 @@ type queries struct {
 	Received, ReceivedKeys, ReceivedInsert, ReceivedReplace, DeleteReceived, TakeTickets               string
 	ReceivedAny, ReceivedPage, ReceivedSold, Reconciled, DeleteReconciliations                         string
 	ReconciliationInsert, ReconciliationUndone, ReconciliationApplied                                  string
-	FactsForUpdate, SeveralWriters                                                                     string // MySQL only
+	FactsForUpdate, SeveralWriters, ServerState                                                        string // MySQL only
 	OrderBuyer, HoldsEnded, HoldsUnchanged, PurgeItems, PurgeEvents, PurgeHolds                        string
 }
 

@@ -82,8 +82,12 @@ func scanEnd(rows *sql.Rows, e *ledger.TicketEnd) error {
 
 // EndsPage returns the ends of a product's run, of one kind, after a ticket, by ticket, atMost.
 func (s *Store) EndsPage(ctx context.Context, product int64, state ledger.TicketState, after string, atMost int) (
-	[]ledger.TicketEnd, error) {
-	return allRows(ctx, s.pool(), scanEnd, s.q.ReceivedPage, product, state, after, atMost)
+	all []ledger.TicketEnd, err error) {
+	err = s.view(ctx, func(v *view) error {
+		all, err = allRows(v.ctx, v.conn, scanEnd, v.q.ReceivedPage, product, state, after, atMost)
+		return err
+	})
+	return all, err
 }
 
 // FactsLocked reads the row of a product as [Store.Facts] does, and locks it until the transaction ends, so that no

@@ -155,6 +155,10 @@ UPDATE reconciliation SET applied_us = ? WHERE product_id = ? AND run = ? AND ge
 -- Whether the server is one of several that write, for all that it says. MySQL only.
 SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON' OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'
 
+-- name: server_state
+-- What says whether the server may lack commits of others. MySQL only.
+SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait', 'read_only', 'innodb_read_only')
+
 -- name: received_keys
 -- The ends of the tickets of a run that were sold under some keys. ?1 = product id, ?2 = run, ?... = keys.
 SELECT id, product_id, run, quantity, outcome, order_id, reason, idempotency_key, deliveries FROM received
