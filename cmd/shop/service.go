@@ -166,11 +166,7 @@ func writeFlags(w io.Writer, file *shopfile.File, lang string) error {
 // flagsOf are the fields that are flags of a command.
 func flagsOf(file *shopfile.File, set *pflag.FlagSet) (all []shopfile.Setting) {
 	for _, x := range file.Settings {
-<<<<<<< HEAD
-		if flagOf(set, x) != nil && (x.Field != "buy" && !strings.HasPrefix(x.Field, "buy.") || file.Buy == nil) {
-=======
-		if set.Lookup(x.Flag) != nil && (x.Field != "buy" && !strings.HasPrefix(x.Field, "buy.") || file.Plain) {
->>>>>>> w-cancel
+		if flagOf(set, x) != nil && (x.Field != "buy" && !strings.HasPrefix(x.Field, "buy.") || file.Plain) {
 			all = append(all, x)
 		}
 	}

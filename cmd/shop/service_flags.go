@@ -148,7 +148,6 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	return nil
 }
 
-<<<<<<< HEAD
 // flagOf returns the flag of a command that a field is; nil = the command does not take the field. How a service starts
 // is the lab's affair: a load test goes to one that runs, and its database has its tables.
 func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
@@ -158,11 +157,8 @@ func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
 	return set.Lookup(x.Flag)
 }
 
-// where says of a mistake that names a flag which field of the file it is.
-=======
 // where says of a mistake that names a flag which field of the file it is, of several the one whose value it shows. What
 // is missing is missing at the file's beginning. A mistake in a flag that was given is not the file's.
->>>>>>> w-cancel
 func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if err == nil || s.file == nil {
 		return err
