@@ -12,7 +12,8 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// promtool accepts the rules and the configuration, and the series of alerts_test.yml fire what they should and nothing else.
+// promtool accepts the rules and the configuration, and the series of alerts_test.yml fire what they should and nothing
+// else.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	promtool := testenv.Program(t, "promtool", "prometheus")

@@ -387,8 +387,8 @@ func TestComposeProfiles(t *testing.T) {
 	for name := range profiles {
 		none[variable(name)] = ""
 	}
-	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka,observe] compose rm --stop --force -v kafka"},
-		"up", "PROFILES=none")
+	s.want(none, []string{"[] compose up -d",
+		"[redlock,etcd,zookeeper,consul,kafka,observe] compose rm --stop --force -v kafka"}, "up", "PROFILES=none")
 
 	own := newComposeScript(t) // an address of the user's own
 	testkit.Must(t, os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600))

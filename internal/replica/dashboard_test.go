@@ -54,8 +54,8 @@ type family struct {
 	sampled    bool     // it has a value
 }
 
-var defined = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{.*\}, ` +
-	`variableLabels: \{(.*)\}\}$`)
+var defined = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", ` +
+	`constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
 
 // families reads the definitions of the shop's metrics from a registry, by name. Definitions have no kind: a family
 // without a value is a counter by its name, or else a gauge, since each histogram has one.
@@ -182,7 +182,8 @@ func (f family) panels() []panel {
 			return query{Expr: "histogram_quantile(" + q + ", " + by("le") + rate("_bucket") + ")", Legend: name + legend,
 				Exemplar: true}
 		}
-		heat := one("heatmap", ", all", unit, query{Expr: "sum by (le) " + rate("_bucket"), Format: "heatmap", Legend: "{{le}}"})
+		heat := one("heatmap", ", all", unit, query{Expr: "sum by (le) " + rate("_bucket"),
+			Format: "heatmap", Legend: "{{le}}"})
 		heat.Options = map[string]any{"calculate": false, "yAxis": map[string]any{"unit": unit}}
 		return []panel{one("timeseries", ", p50 and p99", unit, quantile("0.5", "p50"), quantile("0.99", "p99")), heat}
 	case "counter":
@@ -191,7 +192,8 @@ func (f family) panels() []panel {
 		} else {
 			unit = "ops"
 		}
-		return []panel{one("timeseries", ", per second", unit, query{Expr: by() + rate(""), Legend: strings.TrimSpace(legend)})}
+		return []panel{one("timeseries", ", per second", unit, query{Expr: by() + rate(""),
+			Legend: strings.TrimSpace(legend)})}
 	}
 	return []panel{one("timeseries", "", unit, query{Expr: f.name + in, Legend: "{{instance}}" + legend})}
 }
@@ -246,7 +248,8 @@ func TestDashboard(t *testing.T) {
 	e.SetIndent("", " ")
 	testkit.Must(t, e.Encode(map[string]any{
 		"uid": "lastitem", "title": "lastitem", "schemaVersion": 39, "editable": true, "refresh": "10s",
-		"annotations": map[string]any{"list": []any{}}, "time": map[string]string{"from": "now-15m", "to": "now"}, "panels": dashboard(t, families(t, measured(t).Registry)),
+		"annotations": map[string]any{"list": []any{}}, "time": map[string]string{"from": "now-15m", "to": "now"},
+		"panels": dashboard(t, families(t, measured(t).Registry)),
 		"templating": map[string]any{"list": []any{
 			map[string]any{"type": "datasource", "name": "datasource", "query": "prometheus"},
 			variable("instance", "shop_build_info"), variable("mode", "shop_http_requests_total"),
