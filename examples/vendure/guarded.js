@@ -1,0 +1,1 @@
+exports.guarded = config => config;
