@@ -3,6 +3,7 @@ const core = require('@vendure/core');
 const {guarded} = require('./guarded');
 
 const env = process.env;
+env.VENDURE_DISABLE_TELEMETRY ??= 'true';
 const hour = 3600 * 1000;
 const config = {
   apiOptions: {hostname: '127.0.0.1', port: +env.PORT || 3000, adminApiPath: 'admin-api', shopApiPath: 'shop-api'},
