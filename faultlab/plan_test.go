@@ -298,7 +298,7 @@ func TestFitsIntoTime(t *testing.T) {
 		t.Errorf("the third of four cells ends in %v, want half the time", time.Until(g.until))
 	}
 	if g.begin(2, time.Hour); time.Until(g.until) < 30*time.Minute {
-		t.Errorf("after a trace of an hour the third cell ends in %v, want that trace not to count", time.Until(g.until))
+		t.Errorf("after a trace of an hour the third cell ends in %v, want half of it more", time.Until(g.until))
 	}
 	g.until = time.Now().Add(-time.Second)
 	wait, err := l.start(t.Context(), g, []Schedule{at("SET"), at("GET")}, nil)
