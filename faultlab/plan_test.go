@@ -294,8 +294,11 @@ func TestFitsIntoTime(t *testing.T) {
 	if l.allot(g, groupsAtOnce); time.Until(g.ends) < 50*time.Second {
 		t.Errorf("a group alone ends in %v, want all the time", time.Until(g.ends))
 	}
-	if g.begin(2); time.Until(g.until) > 30*time.Second || l.over(g) {
+	if g.begin(2, 0); time.Until(g.until) > 30*time.Second || l.over(g) {
 		t.Errorf("the third of four cells ends in %v, want half the time", time.Until(g.until))
+	}
+	if g.begin(2, time.Hour); time.Until(g.until) < 30*time.Minute {
+		t.Errorf("after a trace of an hour the third cell ends in %v, want half of it more", time.Until(g.until))
 	}
 	g.until = time.Now().Add(-time.Second)
 	wait, err := l.start(t.Context(), g, []Schedule{at("SET"), at("GET")}, nil)

@@ -58,8 +58,10 @@ func (l *lab) allot(g *group, atOnce int) {
 	g.ends = time.Now().Add(l.o.For * time.Duration(atOnce) / time.Duration(max(atOnce, groups)))
 }
 
-// begin gives the i-th cell of a group an equal share of what is left.
-func (g *group) begin(i int) {
+// begin gives the i-th cell of a group an equal share of what is left. Its trace, which has just taken that long, does
+// not count: a service of many commands would have no time left for schedules.
+func (g *group) begin(i int, trace time.Duration) {
+	g.ends = g.ends.Add(trace)
 	g.until = time.Now().Add(time.Until(g.ends) / time.Duration(len(g.cells)-i))
 }
 

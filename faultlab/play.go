@@ -123,9 +123,9 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	}
 	l.allot(g, groupsAtOnce)
 	return each(ctx, len(g.cells), func(ctx context.Context, i int) (func() error, error) {
-		c := g.cells[i]
-		g.begin(i)
+		c, since := g.cells[i], time.Now()
 		plans, err := l.choose(ctx, g, &c)
+		g.begin(i, time.Since(since))
 		l.tally.begin(l.guess(c), len(plans))
 		switch {
 		case ctx.Err() != nil || errors.Is(err, target.ErrOutOfReach):

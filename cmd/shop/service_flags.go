@@ -102,12 +102,25 @@ const anyStatus = "any"
 // fromFile marks a flag whose value comes from the file of --service: no command line needs to repeat it.
 const fromFile = "shop.yaml"
 
-// replaced says whether a flag that was given replaces a field that is another flag: of the places of the stock, of
-// those of the orders, and of the resets the user gives all or none.
-func replaced(given, field string) bool {
-	return given == field || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
-		return strings.HasPrefix(given, group) && strings.HasPrefix(field, group) &&
-			given != "reset-within" && field != "reset-within"
+// separators end the names in flags that say something of a name: such a flag replaces the field of that name only.
+var separators = map[string]string{"env": "=", "header": ":", "read-header": ":"}
+
+// replaced says whether a flag that was given, with these values, replaces a field that is a flag: of the places of the
+// stock, of those of the orders, and of the resets the user gives all or none.
+func replaced(given string, values []string, field shopfile.Setting) bool {
+	if end := separators[field.Flag]; given == field.Flag && end != "" {
+		name := func(said string) string {
+			said, _, _ = strings.Cut(said, end)
+			if end == ":" { // headers, in whatever case
+				said = strings.ToLower(said)
+			}
+			return strings.TrimSpace(said)
+		}
+		return slices.ContainsFunc(values, func(v string) bool { return name(v) == name(field.Value) })
+	}
+	return given == field.Flag || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
+		return strings.HasPrefix(given, group) && strings.HasPrefix(field.Flag, group) &&
+			given != "reset-within" && field.Flag != "reset-within"
 	})
 }
 
@@ -119,14 +132,21 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	if s.file, err = shopfile.Read(s.path); err != nil {
 		return cli.Misuse(err)
 	}
-	var given []string
-	set.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
-	if slices.Contains(given, "request") && s.file.Buy != nil {
+	given := map[string][]string{} // with the values of those that may be repeated
+	set.Visit(func(f *pflag.Flag) {
+		given[f.Name] = nil
+		if several, is := f.Value.(pflag.SliceValue); is {
+			given[f.Name] = several.GetSlice()
+		}
+	})
+	if _, is := given["request"]; is && s.file.Buy != nil {
 		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
 		f := flagOf(set, x)
-		if f == nil || slices.ContainsFunc(given, func(name string) bool { return replaced(name, x.Flag) }) {
+		if f == nil || slices.ContainsFunc(slices.Collect(maps.Keys(given)), func(name string) bool {
+			return replaced(name, given[name], x)
+		}) {
 			continue
 		}
 		if err := set.Set(x.Flag, x.Value); err != nil {

@@ -194,6 +194,20 @@ func wantCode(t *testing.T, want int, said string, cmd *cobra.Command, args ...s
 	}
 }
 
+// An --env or a --header replaces the field of its name, and the others stay.
+func TestServiceReplacesByName(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("buy: POST /buy\nheaders: {X-A: 1, X-B: 2}\n"+
+		"start: {env: {USER: file, HOST: file}}\n"), 0o600))
+	cmd, f := &cobra.Command{}, labFlags{}
+	f.add(cmd)
+	testkit.Must(t, cmd.ParseFlags([]string{"--service", file, "--env", "USER=flag", "--header", "x-b: 3"}))
+	testkit.Must(t, f.serve.load(cmd.Flags()))
+	testkit.Same(t, f.serve.f.Env, []string{"USER=flag", "HOST=file"}, "variables")
+	testkit.Same(t, f.serve.f.Headers, []string{"x-b: 3", "X-A: 1"}, "headers")
+}
+
 var anyID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 
 // --check shows each step, its answer and what was saved; --flags the flags that the file stands for.

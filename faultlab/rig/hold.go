@@ -23,11 +23,14 @@ var ErrNotReached = errors.New("faultlab: the position was not reached")
 // nothing about the mode.
 var ErrUnserved = errors.New("a server did not answer in time")
 
-// arrange prepares the buyers of a scene, where a purchase takes several steps. What the replicas send for them belongs
-// to no request.
-func arrange(ctx context.Context, s *Scene) error {
-	l := s.Lane
-	did, err := s.buyers.arrange(ctx, l.A.URL, l.B.URL, l.C.URL)
+// arrange prepares the buyers of a scene at replicas, where a purchase takes several steps. What the replicas send for
+// them belongs to no request.
+func arrange(ctx context.Context, s *Scene, at ...*Actor) error {
+	l, urls := s.Lane, make([]string, len(at))
+	for i, a := range at {
+		urls[i] = a.URL
+	}
+	did, err := s.buyers.arrange(ctx, urls...)
 	if !did || err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 // holdSent is Hold for the request that send sends.
 func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
 	error) {
-	if err := arrange(ctx, s); err != nil {
+	if err := arrange(ctx, s, s.Lane.actors()...); err != nil {
 		return nil, nil, err
 	}
 	all, err := s.Lane.arm(a, at)
@@ -147,7 +150,7 @@ func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Durati
 // An error means that the actor has no such server, or that ctx has ended.
 func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
 	*wire.Hold, error) {
-	if err := arrange(ctx, s); err != nil {
+	if err := arrange(ctx, s, s.Lane.actors()...); err != nil {
 		return nil, nil, err
 	}
 	all, err := s.Lane.arm(a, at)

@@ -148,3 +148,28 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 		t.Errorf("Judge() = %v, %s; want D", err, r.Text("en"))
 	}
 }
+
+// A service whose every request is longer than a quarter of the TTL is traced until two traces agree, in whatever order
+// its commands came, and not ten times.
+func TestCalm(t *testing.T) {
+	t.Parallel()
+	ab, ba := []Position{{Pattern: "A"}, {Pattern: "B"}}, []Position{{Pattern: "B"}, {Pattern: "A"}}
+	for _, tt := range []struct {
+		name    string
+		foreign bool
+		runs    [][]Position
+		times   int
+	}{
+		{"two agree", true, [][]Position{ab, ba}, 2},
+		{"the second has a renewal", true, [][]Position{ab, ab[:1], ab, ba}, 4},
+		{"lastitem's own", false, [][]Position{ab, ba}, traceTries},
+	} {
+		times := 0
+		_, err := calm(time.Millisecond, tt.foreign, func() ([]Position, time.Duration, error) {
+			times++
+			return tt.runs[min(times, len(tt.runs))-1], time.Second, nil
+		})
+		testkit.Must(t, err)
+		testkit.Is(t, times, tt.times, "%s: traces", tt.name)
+	}
+}

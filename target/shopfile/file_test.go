@@ -194,16 +194,19 @@ orders: {sql: SELECT 2}
 	testkit.Is(t, len(f.Buy) == 1 && f.Plain && len(f.Flagless) == 1, true, "buy %v, without a flag %v", f.Buy, f.Flagless)
 }
 
-// The complete examples of the page, in both languages, have no mistake.
+// The complete examples of the page, in both languages, have no mistake; that of Vendure is the file that runs.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	found := 0
+	found, vendure := 0, string(testkit.Read(t, "../../examples/vendure/shop.yaml"))
 	for _, page := range []string{"shop-yaml.md", "shop-yaml.zh.md"} {
 		for i, part := range strings.Split(string(testkit.Read(t, "../../docs/"+page)), "```") {
 			if said, is := strings.CutPrefix(part, "yaml\nservice:"); is && i%2 == 1 {
 				found++
 				_, err := read(t, "service:"+said)
 				testkit.Mustf(t, err, "%s: %s", page, said)
+				if strings.HasPrefix(said, " vendure\n") {
+					testkit.Same(t, "service:"+said, vendure, "%s", page)
+				}
 			}
 		}
 	}
