@@ -152,8 +152,8 @@ func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 	return all, nil
 }
 
-// variants are the ways in which a fault strikes a mode, with those in which somebody's service ends an order. A purchase
-// that may not be repeated is not.
+// variants are the ways in which a fault strikes a mode, with those in which somebody's service ends an order. A
+// purchase that may not be repeated is not.
 func (l *lab) variants(f fault.Fault, mode string) []string {
 	all := []string{""}
 	if f.Variants != nil {

@@ -20,6 +20,7 @@ func TestCancels(t *testing.T) {
 	end := func(kind ReservationKind, id string, outcome Outcome, call, end int64) ReservationOp {
 		return ReservationOp{Kind: kind, OrderID: id, Outcome: outcome, Quantity: 1, Call: call, Return: end}
 	}
+	one := []Op{sold("a", 0, 10)}
 	done := end(Cancel, "a", OK, 20, 30)
 	for _, tt := range []struct {
 		name    string
@@ -31,25 +32,25 @@ func TestCancels(t *testing.T) {
 		found   string
 		says    string
 	}{
-		{"cancelled once", 1, "", []Op{sold("a", 0, 10)}, []ReservationOp{done}, Exact, "", ""},
-		{"cancelled twice", 1, "", []Op{sold("a", 0, 10)}, []ReservationOp{done, end(Cancel, "a", Refused, 21, 31)}, Exact, "",
+		{"cancelled once", 1, "", one, []ReservationOp{done}, Exact, "", ""},
+		{"cancelled twice", 1, "", one, []ReservationOp{done, end(Cancel, "a", Refused, 21, 31)}, Exact, "",
 			""},
 		{"sold again", 0, "b", []Op{sold("a", 0, 10), sold("b", 40, 50)}, []ReservationOp{done}, Exact, "", ""},
 		{"sold again before", 0, "b", []Op{sold("a", 0, 10), sold("b", 12, 15)}, []ReservationOp{done}, Broken, "",
 			"at least 2 units were held or sold, of 1"},
-		{"put back twice", 2, "", []Op{sold("a", 0, 10)}, []ReservationOp{done}, Broken, "O", ""},
-		{"not put back", 0, "", []Op{sold("a", 0, 10)}, []ReservationOp{done}, Broken, "L", ""},
-		{"stands", 0, "a", []Op{sold("a", 0, 10)}, []ReservationOp{done}, Broken, "A", "1 order was answered as cancelled and " +
+		{"put back twice", 2, "", one, []ReservationOp{done}, Broken, "O", ""},
+		{"not put back", 0, "", one, []ReservationOp{done}, Broken, "L", ""},
+		{"stands", 0, "a", one, []ReservationOp{done}, Broken, "A", "1 order was answered as cancelled and " +
 			"stands"},
-		{"stands, and was put back", 1, "a", []Op{sold("a", 0, 10)}, []ReservationOp{done}, Broken, "OA", ""},
-		{"no answer, gone", 1, "", []Op{sold("a", 0, 10)}, []ReservationOp{end(Cancel, "a", Unknown, 20, 30)}, Exact, "", ""},
-		{"no answer, stands", 0, "a", []Op{sold("a", 0, 10)}, []ReservationOp{end(Cancel, "a", Unknown, 20, 30)}, Exact, "",
+		{"stands, and was put back", 1, "a", one, []ReservationOp{done}, Broken, "OA", ""},
+		{"no answer, gone", 1, "", one, []ReservationOp{end(Cancel, "a", Unknown, 20, 30)}, Exact, "", ""},
+		{"no answer, stands", 0, "a", one, []ReservationOp{end(Cancel, "a", Unknown, 20, 30)}, Exact, "",
 			""},
-		{"refused, and gone", 1, "", []Op{sold("a", 0, 10)}, []ReservationOp{end(Cancel, "a", Refused, 20, 30)}, Broken, "A",
+		{"refused, and gone", 1, "", one, []ReservationOp{end(Cancel, "a", Refused, 20, 30)}, Broken, "A",
 			""},
-		{"shipped, not cancelled", 0, "a", []Op{sold("a", 0, 10)}, []ReservationOp{end(Ship, "a", OK, 20, 30),
+		{"shipped, not cancelled", 0, "a", one, []ReservationOp{end(Ship, "a", OK, 20, 30),
 			end(Cancel, "a", Refused, 20, 30)}, Exact, "", ""},
-		{"shipped and cancelled", 1, "", []Op{sold("a", 0, 10)}, []ReservationOp{end(Ship, "a", OK, 20, 30), done}, Broken, "A",
+		{"shipped and cancelled", 1, "", one, []ReservationOp{end(Ship, "a", OK, 20, 30), done}, Broken, "A",
 			"1 order was answered as shipped and was cancelled"},
 		{"refused while it was sold", 1, "", []Op{sold("a", 0, 10), refused(11, 25)}, []ReservationOp{done}, Exact, "", ""},
 		{"refused when it was back", 1, "", []Op{sold("a", 0, 10), refused(31, 35)}, []ReservationOp{done}, Broken, "",

@@ -35,8 +35,8 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 		later := in
 		later.History = slices.Clone(in.History)
 		unproven(later.History)
-		all = append(all, reading{later, text.Of("requests were refused after orders had been cancelled: does the shop put " +
-			"the units back some time after its answer, or does something say sold out too early?")})
+		all = append(all, reading{later, text.Of("requests were refused after orders had been cancelled: does the shop " +
+			"put the units back some time after its answer, or does something say sold out too early?")})
 	}
 	named := map[string]bool{}
 	if fewer, n := without(in, func(op judge.Op) (again bool) {

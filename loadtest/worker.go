@@ -25,7 +25,7 @@ type script struct {
 	// visit gives an arrival its buyer, of somebody's service whose purchase takes several steps, and what he wants; false
 	// = nobody is left. nil = a purchase is one call.
 	visit func(a target.Ask) (target.Ask, bool)
-	// endings tells what is sent about the next order of that service, all of it at once, see [endingsOf]; nil = nothing is.
+	// endings tells what is sent about the next order of that service, all of it at once, see [endingsOf]; nil = nothing.
 	endings func() []judge.ReservationKind
 	base    string // the address of that service
 	read    func(kind judge.ReservationKind, r target.Reply) target.Answer

@@ -130,8 +130,8 @@ func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) 
 	_, named := v.values["order"]
 	v.mu.Unlock()
 	if !named {
-		return Reply{}, Answer{}, text.Of("the answer that sold names no order, so there is none to %s: give its place, as " +
-			"in sold: {order: /id}").Errorf(kind)
+		return Reply{}, Answer{}, text.Of("the answer that sold names no order, so there is none to %s: give its place, " +
+			"as in sold: {order: /id}").Errorf(kind)
 	}
 	r, err := v.send(via, s, false, string(kind))
 	if err != nil {
@@ -139,7 +139,8 @@ func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) 
 	}
 	a := unknown(r)
 	if a.Outcome = classify(r, s.Sold, s.Refused, s.Declined); a.Outcome != judge.Unknown {
-		a.Code, a.Again = map[judge.Outcome]api.Code{judge.Refused: CodeEnded, judge.Declined: api.LockBusy}[a.Outcome], false
+		codes := map[judge.Outcome]api.Code{judge.Refused: CodeEnded, judge.Declined: api.LockBusy}
+		a.Code, a.Again = codes[a.Outcome], false
 	}
 	return r, a, nil
 }

@@ -70,8 +70,8 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*target.Foreign, error) {
 	switch {
 	case s.f.Serve != "":
 	case s.file != nil:
-		return nil, cli.Usage(text.Of("%s:1: start.command: it is missing: the lab starts three replicas of your service by "+
-			"it"), s.path)
+		return nil, cli.Usage(text.Of("%s:1: start.command: it is missing: the lab starts three replicas of your service "+
+			"by it"), s.path)
 	case cmd.Flags().Changed("replay"): // its file has only the names of these
 		return nil, alone(cmd.Flags(), "serve", "env", "header")
 	default:

@@ -367,8 +367,9 @@ func TestLabServeHabits(t *testing.T) {
 	}
 }
 
-// The lab finds what two cancels of one order do, and a cancel of one that is shipped, to a service that reads the state
-// and then writes it, also if the replica dies in between. It does not accuse one that does both in one transaction.
+// The lab finds what two cancels of one order do, and a cancel of one that is shipped, to a service that reads the
+// state and then writes it, also if the replica dies in between. It does not accuse one that does both in one
+// transaction.
 func TestLabServeCancels(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()

@@ -177,8 +177,8 @@ func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
 	return set.Lookup(x.Flag)
 }
 
-// where says of a mistake that names a flag which field of the file it is, of several the one whose value it shows. What
-// is missing is missing at the file's beginning. A mistake in a flag that was given is not the file's.
+// where says of a mistake that names a flag which field of the file it is, of several the one whose value it shows.
+// What is missing is missing at the file's beginning. A mistake in a flag that was given is not the file's.
 func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if err == nil || s.file == nil {
 		return err

@@ -61,7 +61,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
-		Tickets: tickets, Cancels: s.ended(),
+		Tickets: tickets, Cancels: orderEnds(s),
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()
@@ -81,8 +81,8 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	return r, nil
 }
 
-// ended are the requests that cancel or ship orders, as the clients saw them.
-func (s *Scene) ended() (ops []judge.ReservationOp) {
+// orderEnds are the requests that cancel or ship orders, as the clients saw them.
+func orderEnds(s *Scene) (ops []judge.ReservationOp) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.endings {
@@ -216,7 +216,7 @@ func rested(ctx context.Context, s *Scene, history []judge.Op) (*api.Ledger, err
 			accepted++
 		}
 	}
-	if slices.ContainsFunc(s.ended(), func(op judge.ReservationOp) bool {
+	if slices.ContainsFunc(orderEnds(s), func(op judge.ReservationOp) bool {
 		return op.Kind == Cancel && op.Outcome == judge.OK
 	}) {
 		accepted-- // a scene cancels one order

@@ -260,7 +260,8 @@ func common(runs [][]Position) []Position {
 }
 
 // work returns the commands of a lone request, which was sent at began, in their order: all that any replica sends
-// until the order is written, unless it was cancelled or shipped, and all are quiet. It learns whether other replicas work for it.
+// until the order is written, unless it was cancelled or shipped, and all are quiet. It learns whether other
+// replicas work for it.
 func (l *Lane) work(ctx context.Context, p *Pending, began time.Time) (all []wire.Call, err error) {
 	jobs, end := false, time.Now().Add(workWithin)
 	for from := p.since; ; {

@@ -23,7 +23,8 @@ type storyWords struct {
 var storyTexts = text.Table(storyWords{
 	events: map[rig.What]string{
 		rig.Asked: "> a client asks", rig.Reserves: "> a client reserves a unit", rig.Pays: "> a client pays",
-		rig.Cancels: "> a client cancels", rig.Ships: "> the order is shipped", rig.Extends: "> a client extends", rig.Returns: "> units are returned",
+		rig.Cancels: "> a client cancels", rig.Ships: "> the order is shipped",
+		rig.Extends: "> a client extends", rig.Returns: "> units are returned",
 		rig.Adjusts: "> the stock is adjusted", rig.Answered: "<", rig.Held: "** held", rig.Passed: "** let go on",
 		rig.Blocked: "** blocked",
 		rig.Paused:  "** stopped (SIGSTOP)", rig.Resumed: "** goes on (SIGCONT)", rig.Killed: "** killed (SIGKILL)",
