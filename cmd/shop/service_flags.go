@@ -103,13 +103,24 @@ const anyStatus = "any"
 const fromFile = "shop.yaml"
 
 // replaced says whether a flag that was given replaces a field that is another flag: of the places of the stock, of
-// those of the orders, and of the resets the user gives all or none.
-func replaced(given, field string) bool {
-	return given == field || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
-		return strings.HasPrefix(given, group) && strings.HasPrefix(field, group) &&
-			given != "reset-within" && field != "reset-within"
+// those of the orders, and of the resets the user gives all or none. A variable and a header replace their namesake, so
+// that a password can stay out of a file that has the others.
+func replaced(given *pflag.Flag, x shopfile.Setting) bool {
+	if given.Name == x.Flag && namesEnd[x.Flag] != "" {
+		return slices.ContainsFunc(cli.Values(given), func(value string) bool {
+			one, _, _ := strings.Cut(value, namesEnd[x.Flag])
+			other, _, _ := strings.Cut(x.Value, namesEnd[x.Flag])
+			return one == other || x.Flag != "env" && strings.EqualFold(one, other)
+		})
+	}
+	return given.Name == x.Flag || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
+		return strings.HasPrefix(given.Name, group) && strings.HasPrefix(x.Flag, group) &&
+			given.Name != "reset-within" && x.Flag != "reset-within"
 	})
 }
+
+// namesEnd has the flags whose values begin with a name, and where it ends.
+var namesEnd = map[string]string{"env": "=", "header": ":", "read-header": ":"}
 
 // load reads the file of --service into the flags that were not given, and the steps that it has.
 func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
@@ -119,18 +130,21 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	if s.file, err = shopfile.Read(s.path); err != nil {
 		return cli.Misuse(err)
 	}
-	var given []string
-	set.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
-	if slices.Contains(given, "request") && s.file.Buy != nil {
+	var given []*pflag.Flag
+	set.Visit(func(f *pflag.Flag) { given = append(given, f) })
+	if set.Changed("request") && s.file.Buy != nil {
 		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
 		f := set.Lookup(x.Flag)
-		if f == nil || slices.ContainsFunc(given, func(name string) bool { return replaced(name, x.Flag) }) {
+		if f == nil || slices.ContainsFunc(given, func(f *pflag.Flag) bool { return replaced(f, x) }) {
 			continue
 		}
 		if err := set.Set(x.Flag, x.Value); err != nil {
 			return cli.Usage(text.Of("%s:%d: %s: %w"), s.path, x.Line, x.Field, err)
+		}
+		if slices.Contains(given, f) { // some of its values are not in the file: again must repeat them
+			continue
 		}
 		f.Annotations = maps.Clone(f.Annotations)
 		if f.Annotations == nil {
@@ -141,7 +155,7 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	f := &s.f
 	f.Arrange, f.Buy, f.Session, f.Then, f.Order = s.file.Arrange, s.file.Buy, s.file.Session, s.file.Then, s.file.Order
 	f.OK.Location, f.Refused.Location, f.Declined.Location = s.file.Sold, s.file.Refused, s.file.Declined
-	if s.file.Products != nil && !slices.Contains(given, "products") {
+	if s.file.Products != nil && !set.Changed("products") {
 		f.Products = s.file.Products
 	}
 	return nil
