@@ -23,7 +23,9 @@ class MendedSale implements Sale {
   public Optional<String> sell(long product, String key) {
     String order = UUID.randomUUID().toString();
     // The unique key makes a repetition wait here until the first request has ended.
-    if (jdbc.update("INSERT IGNORE INTO orders (id, product_id, idempotency_key) VALUES (?, ?, ?)", order, product, key) == 0) {
+    int ordered = jdbc.update(
+        "INSERT IGNORE INTO orders (id, product_id, idempotency_key) VALUES (?, ?, ?)", order, product, key);
+    if (ordered == 0) {
       return Optional.of(jdbc.queryForObject("SELECT id FROM orders WHERE idempotency_key = ?", String.class, key));
     }
     if (jdbc.update("UPDATE products SET stock = stock - 1 WHERE id = ? AND stock > 0", product) == 0) {

@@ -6,7 +6,7 @@ import org.springframework.web.bind.annotation.ResponseStatus;
 
 /** Sells one unit. Each profile has one implementation. */
 interface Sale {
-  /** Returns the order's id, or nothing if the product is sold out. {@code key} is the same in each repetition of a request. */
+  /** Returns the order's id, or nothing if the product is sold out. A repeated request has the same {@code key}. */
   Optional<String> sell(long product, String key) throws InterruptedException;
 
   /** The lock was not free in time; nothing was sold. */

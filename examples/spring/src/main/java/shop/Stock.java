@@ -14,12 +14,8 @@ class Stock {
     this.jdbc = jdbc;
   }
 
-  int read(long product) {
-    return jdbc.queryForObject("SELECT stock FROM products WHERE id = ?", Integer.class, product);
-  }
-
   Optional<String> deduct(long product) {
-    int stock = read(product);
+    int stock = jdbc.queryForObject("SELECT stock FROM products WHERE id = ?", Integer.class, product);
     if (stock < 1) {
       return Optional.empty();
     }
