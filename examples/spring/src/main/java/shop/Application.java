@@ -17,7 +17,7 @@ public class Application {
 
   /** Beans are lazy: a profile without a lock in Redis never makes this one. */
   @Bean(destroyMethod = "shutdown")
-  RedissonClient redisson(@Value("${shop.redis}") String address, @Value("${shop.lock-ms}") long lockMs) {
+  RedissonClient redisson(@Value("${lock.redis}") String address, @Value("${lock.ms}") long lockMs) {
     var config = new Config();
     config.setLockWatchdogTimeout(lockMs);
     config.useSingleServer().setAddress(address).setConnectionMinimumIdleSize(4);

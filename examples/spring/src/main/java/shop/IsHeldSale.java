@@ -16,7 +16,7 @@ class IsHeldSale implements Sale {
   private final RedissonClient redisson;
   private final long leaseMs;
 
-  IsHeldSale(Stock stock, RedissonClient redisson, @Value("${shop.lock-ms}") long leaseMs) {
+  IsHeldSale(Stock stock, RedissonClient redisson, @Value("${lock.ms}") long leaseMs) {
     this.stock = stock;
     this.redisson = redisson;
     this.leaseMs = leaseMs;

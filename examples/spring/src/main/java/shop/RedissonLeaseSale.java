@@ -16,7 +16,7 @@ class RedissonLeaseSale implements Sale {
   private final RedissonClient redisson;
   private final long leaseMs;
 
-  RedissonLeaseSale(Stock stock, RedissonClient redisson, @Value("${shop.lock-ms}") long leaseMs) {
+  RedissonLeaseSale(Stock stock, RedissonClient redisson, @Value("${lock.ms}") long leaseMs) {
     this.stock = stock;
     this.redisson = redisson;
     this.leaseMs = leaseMs;
