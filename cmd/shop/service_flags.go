@@ -113,7 +113,8 @@ func replaced(given *pflag.Flag, x shopfile.Setting) bool {
 			return one == other || x.Flag != "env" && strings.EqualFold(one, other)
 		})
 	}
-	return given.Name == x.Flag || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
+	groups := []string{"stock-", "orders-", "reset-"}
+	return given.Name == x.Flag || slices.ContainsFunc(groups, func(group string) bool {
 		return strings.HasPrefix(given.Name, group) && strings.HasPrefix(x.Flag, group) &&
 			given.Name != "reset-within" && x.Flag != "reset-within"
 	})
