@@ -48,7 +48,7 @@ write-ups: build ## the numbers of well-known write-ups, measured here and print
 	@$(test_path) exec bin/shop write-ups $(if $(L),--lang '$(L)')
 
 .PHONY: examples
-examples: build ## the fault lab on three lock libraries: redis-py with Flask, Redisson, redsync; skips those without a runtime here: only=redsync; only=spring is Spring Boot, a quarter of an hour
+examples: build ## the fault lab on three lock libraries: redis-py with Flask, Redisson, redsync; skips those without a runtime here: only=redsync; only=spring is Spring Boot, half an hour
 	@scripts/examples $(only)
 
 ##@ With Docker
