@@ -102,27 +102,26 @@ const anyStatus = "any"
 // fromFile marks a flag whose value comes from the file of --service: no command line needs to repeat it.
 const fromFile = "shop.yaml"
 
-// separators end the names in flags that say something of a name: such a flag replaces the field of that name only.
-var separators = map[string]string{"env": "=", "header": ":", "read-header": ":"}
-
-// replaced says whether a flag that was given, with these values, replaces a field that is a flag: of the places of the
-// stock, of those of the orders, and of the resets the user gives all or none.
-func replaced(given string, values []string, field shopfile.Setting) bool {
-	if end := separators[field.Flag]; given == field.Flag && end != "" {
-		name := func(said string) string {
-			said, _, _ = strings.Cut(said, end)
-			if end == ":" { // headers, in whatever case
-				said = strings.ToLower(said)
-			}
-			return strings.TrimSpace(said)
-		}
-		return slices.ContainsFunc(values, func(v string) bool { return name(v) == name(field.Value) })
+// replaced says whether a flag that was given replaces a field that is another flag: of the places of the stock, of
+// those of the orders, and of the resets the user gives all or none. A variable and a header replace their namesake, so
+// that a password can stay out of a file that has the others.
+func replaced(given *pflag.Flag, x shopfile.Setting) bool {
+	if given.Name == x.Flag && namesEnd[x.Flag] != "" {
+		return slices.ContainsFunc(cli.Values(given), func(value string) bool {
+			one, _, _ := strings.Cut(value, namesEnd[x.Flag])
+			other, _, _ := strings.Cut(x.Value, namesEnd[x.Flag])
+			return one == other || x.Flag != "env" && strings.EqualFold(one, other)
+		})
 	}
-	return given == field.Flag || slices.ContainsFunc([]string{"stock-", "orders-", "reset-"}, func(group string) bool {
-		return strings.HasPrefix(given, group) && strings.HasPrefix(field.Flag, group) &&
-			given != "reset-within" && field.Flag != "reset-within"
+	groups := []string{"stock-", "orders-", "reset-"}
+	return given.Name == x.Flag || slices.ContainsFunc(groups, func(group string) bool {
+		return strings.HasPrefix(given.Name, group) && strings.HasPrefix(x.Flag, group) &&
+			given.Name != "reset-within" && x.Flag != "reset-within"
 	})
 }
+
+// namesEnd has the flags whose values begin with a name, and where it ends.
+var namesEnd = map[string]string{"env": "=", "header": ":", "read-header": ":"}
 
 // load reads the file of --service into the flags that were not given, and the steps that it has.
 func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
@@ -132,25 +131,21 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	if s.file, err = shopfile.Read(s.path); err != nil {
 		return cli.Misuse(err)
 	}
-	given := map[string][]string{} // with the values of those that may be repeated
-	set.Visit(func(f *pflag.Flag) {
-		given[f.Name] = nil
-		if several, is := f.Value.(pflag.SliceValue); is {
-			given[f.Name] = several.GetSlice()
-		}
-	})
-	if _, is := given["request"]; is && s.file.Buy != nil {
+	var given []*pflag.Flag
+	set.Visit(func(f *pflag.Flag) { given = append(given, f) })
+	if set.Changed("request") && s.file.Buy != nil {
 		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
 		f := flagOf(set, x)
-		if f == nil || slices.ContainsFunc(slices.Collect(maps.Keys(given)), func(name string) bool {
-			return replaced(name, given[name], x)
-		}) {
+		if f == nil || slices.ContainsFunc(given, func(f *pflag.Flag) bool { return replaced(f, x) }) {
 			continue
 		}
 		if err := set.Set(x.Flag, x.Value); err != nil {
 			return cli.Usage(text.Of("%s:%d: %s: %w"), s.path, x.Line, x.Field, err)
+		}
+		if slices.Contains(given, f) { // some of its values are not in the file: again must repeat them
+			continue
 		}
 		f.Annotations = maps.Clone(f.Annotations)
 		if f.Annotations == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/internal/cli"
 	"lastitem/stack"
@@ -166,6 +167,26 @@ func TestLoadtestService(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q\n%s%s", code, tt.code, tt.want, out, errOut)
 			}
 		})
+	}
+}
+
+// A password stays out of the file: its variable, or its header, is given beside those of the file.
+func TestServiceNamesakes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("headers: {X-Shop: 7, X-Token: none}\n"+
+		"start: {command: ./start, env: {PORT: '{{port}}', PASSWORD: none}}\nbuy: POST /buy\n"), 0o600))
+	var f foreignFlags
+	set := pflag.NewFlagSet("lab", pflag.ContinueOnError)
+	f.register(set, "en")
+	testkit.Must(t, set.Parse([]string{"--service", file, "--env", "PASSWORD=word", "--header", "x-token: word"}))
+	testkit.Must(t, f.load(set))
+	got := append(slices.Sorted(slices.Values(f.f.Env)), slices.Sorted(slices.Values(f.f.Headers))...)
+	if want := []string{"PASSWORD=word", "PORT={{port}}", "X-Shop: 7", "x-token: word"}; !slices.Equal(got, want) {
+		t.Errorf("the flags and the file say %q, want %q", got, want)
+	}
+	if said := again("lab", set); !strings.Contains(said, "PASSWORD=") {
+		t.Errorf("the command line to repeat it leaves out what is not in the file: %s", said)
 	}
 }
 
