@@ -48,7 +48,7 @@ write-ups: build ## the numbers of well-known write-ups, measured here and print
 	@$(test_path) exec bin/shop write-ups $(if $(L),--lang '$(L)')
 
 .PHONY: examples
-examples: build ## the fault lab on services of others: redis-py and psycopg with Flask, Redisson, redsync; skips those without a runtime here: only=redsync; only=vendure and only=django-oscar are whole shops, a quarter of an hour
+examples: build ## the fault lab on services of others: redis-py and psycopg with Flask, Redisson, redsync; skips those without a runtime here: only=redsync; only=vendure and only=django-oscar are whole shops, half an hour
 	@scripts/examples $(only)
 
 ##@ With Docker
