@@ -102,8 +102,8 @@ func TestKubernetesRunsIt(t *testing.T) {
 			t.Log(log.String())
 		}
 	})
-	get := func(path string) (int, error) {
-		return onNewConnection(t.Context(), http.MethodGet, "http://"+address+path)
+	ask := func(method, path string) (int, error) {
+		return onNewConnection(t.Context(), method, "http://"+address+path)
 	}
 	answers := func(q probe, want int) func() error {
 		return func() error {
