@@ -103,47 +103,41 @@ func askedToAdjust(ops []Op) map[string]adjusted {
 	return asked
 }
 
-// Ship is the kind of a request after which an order of somebody else's service cannot be cancelled any more.
-const Ship ReservationKind = "ship"
-
 // ended is what the requests that cancel or ship one order were told.
 type ended struct {
 	call, answer             int64 // of the first cancel that may have happened, of the first that has; never = none
 	cancelled, open, shipped bool  // one was answered as cancelled; one got no answer; one was answered as shipped
 }
 
-// hearCancels holds the requests that cancel or ship orders of somebody else's service against its books, which have
-// only orders that stand; conserve has seen whether the units are there. An order that was answered as cancelled and
-// stands is A, and so is one that was answered as shipped and is gone. From here on an order that was cancelled, or may
-// have been, and is gone counts as sold, and its units as added by its cancel.
-func (j *judge) hearCancels() {
-	asked, stand, gone := endings(j.in.Cancels), 0, 0
-	for _, op := range j.ops {
+// cancels holds the requests that cancel or ship orders of somebody else's service against its books, which have only
+// orders that stand. An order that was answered as cancelled and stands is A, and so is one that was answered as shipped
+// and is gone. It returns the sales whose orders were cancelled, or may have been, and are gone, and what their units
+// did to the stock. Whether the units are there is another question.
+func (f *findings) cancels(ops []Op, cancels []ReservationOp, stands map[string]int) (gone []Op, back []shift) {
+	asked, kept, taken := endings(cancels), 0, 0
+	for _, op := range ops {
 		e, known := asked[op.OrderID]
 		if op.Outcome != OK || op.OrderID == "" || !known {
 			continue
 		}
 		delete(asked, op.OrderID) // an answer may be repeated
-		switch _, there := j.byID[op.OrderID]; {
+		switch _, there := stands[op.OrderID]; {
 		case there && e.cancelled:
-			stand++
-		case there || !e.cancelled && !e.open: // if it is gone, hear finds it missing
+			kept++
+		case there || !e.cancelled && !e.open: // an order that is gone without a cancel is missed elsewhere
 		default:
 			if e.shipped {
-				gone++
+				taken++
 			}
-			j.byID[op.OrderID] = len(j.rows)
-			j.rows = append(j.rows, api.Order{OrderID: op.OrderID, ProductID: j.r.ProductID, Quantity: op.Quantity,
-				Mode: j.in.Mode, Store: j.in.Store})
-			j.course.shifts = append(j.course.shifts, shift{op.Quantity, e.call, e.answer})
-			j.units.released = true
+			gone, back = append(gone, op), append(back, shift{op.Quantity, e.call, e.answer})
 		}
 	}
-	if stand+gone > 0 {
-		j.find('A')
+	if kept+taken > 0 {
+		f.find('A')
 	}
-	j.each(stand, "A", text.Of("%d [order was|orders were] answered as cancelled and [stands|stand]"))
-	j.each(gone, "A", text.Of("%d [order was|orders were] answered as shipped and [was|were] cancelled"))
+	f.each(kept, "A", text.Of("%d [order was|orders were] answered as cancelled and [stands|stand]"))
+	f.each(taken, "A", text.Of("%d [order was|orders were] answered as shipped and [was|were] cancelled"))
+	return gone, back
 }
 
 // endings sums up the requests by order.

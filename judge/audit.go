@@ -111,6 +111,52 @@ type Unseen struct {
 	After  bool `json:"after,omitempty"`
 }
 
+// ReservationKind is what a request about a reservation asks for.
+type ReservationKind string
+
+// The kinds.
+const (
+	Reserve ReservationKind = "reserve"
+	Confirm ReservationKind = "confirm"
+	Cancel  ReservationKind = "cancel"
+	Extend  ReservationKind = "extend"
+	Return  ReservationKind = "return" // of the order that a confirm has made
+	// Adjust adds units to the stock, or takes free ones: Quantity is below zero then. It is about no reservation.
+	Adjust ReservationKind = "adjust"
+)
+
+// ReservationKinds lists those that are about a reservation.
+var ReservationKinds = []ReservationKind{Reserve, Confirm, Cancel, Extend, Return}
+
+// ReservationOp is one request about a reservation of the judged product, as its client saw it. Times are those of
+// [Op]. A repetition with the same key is a ReservationOp of its own.
+type ReservationOp struct {
+	Kind   ReservationKind `json:"kind"`
+	Call   int64           `json:"call"`
+	Return int64           `json:"return"`
+	Key    string          `json:"key,omitempty"` // of a reserve, an adjustment, an extension or a part; "" = none
+	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
+	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
+	Outcome       Outcome `json:"outcome"`
+	Limit         bool    `json:"limit,omitempty"`
+	ReservationID string  `json:"reservation_id,omitempty"`
+	Buyer         string  `json:"buyer,omitempty"`
+	Quantity      int64   `json:"quantity"`
+	PaymentID     string  `json:"payment,omitempty"`  // of a confirm
+	OrderID       string  `json:"order_id,omitempty"` // of a confirm that is OK, and of a return
+	Refund        bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
+	Expired       bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Restock       bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
+	Part          int64   `json:"part,omitempty"`     // the units of a cancel or a return, told by Key; 0 = all
+	Line          bool    `json:"line,omitempty"`     // of a cancel: only the units of this product
+	// Expires is the deadline that an OK extension was answered, in microseconds by the store's clock; 0 = not told.
+	Expires  int64 `json:"expires_us,omitempty"`
+	Replayed bool  `json:"replayed,omitempty"`
+}
+
+// Ship is the kind of a request after which an order of somebody else's service cannot be cancelled any more.
+const Ship ReservationKind = "ship"
+
 // TicketOp is what a client was told of a ticket, by GET /tickets/{id}. Call and Return are on the history's clock.
 type TicketOp struct {
 	ID           string // the uuid, which is the order's id

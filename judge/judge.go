@@ -116,6 +116,18 @@ type judge struct {
 	returned bool   // units may have come back
 }
 
+// hearCancels counts orders that were cancelled and are gone as sold, and their units as added by the cancels.
+func (j *judge) hearCancels() {
+	gone, back := j.cancels(j.ops, j.in.Cancels, j.byID)
+	for _, op := range gone {
+		j.byID[op.OrderID] = len(j.rows)
+		j.rows = append(j.rows, api.Order{OrderID: op.OrderID, ProductID: j.r.ProductID, Quantity: op.Quantity,
+			Mode: j.in.Mode, Store: j.in.Store})
+	}
+	j.course.shifts = append(j.course.shifts, back...)
+	j.units.released = j.units.released || len(gone) > 0
+}
+
 // records are what the two sides have: the order rows of the judged store, and the requests for its product.
 type records struct {
 	rows   []api.Order
