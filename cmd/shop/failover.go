@@ -43,6 +43,7 @@ var failoverModes = map[string][]string{
 	engine.Cluster:    {"redis-lua", "idempotent", "sql-atomic"},
 	engine.Sentinel:   {"redis-lua", "idempotent", "sql-atomic"},
 	engine.Replicated: {"sql-atomic", "idempotent", "sql-for-update"},
+	engine.Galera:     {"sql-atomic", "idempotent", "sql-for-update"},
 }
 
 // newFailover strikes a database server under load.
@@ -59,15 +60,17 @@ has the audit judge each product.
   sentinel    a Redis master, two replicas, three sentinels; the master is struck
   replicated  a MariaDB primary and its replica, semi-synchronous, behind a proxy; the primary is struck, and this
               command promotes the replica: the relay log is applied, then the proxy leads to it
+  galera      two MariaDB nodes and an arbitrator behind a proxy; the node that is written is struck, and the proxy
+              leads to the other one when it has the quorum
 
 A strike is one of
   kill        SIGKILL; what is on its way to the replicas is lost
   stop        SIGSTOP, and SIGCONT five seconds after the takeover: the old master comes back
   cut         nothing reaches the server any more, from the shop or its replicas, until five seconds after the takeover;
-              not for cluster, whose nodes dial each other directly
+              for sentinel and replicated; the nodes of the others dial each other directly
 
-The columns: gap is the longest time after the strike in which nothing was sold, by the clock of the clients, with its
-error; engine is the part until the takeover, shop is the rest; other products are those whose master was not struck.
+The columns: gap is the longest time after the strike between the answers of two sales, by the clock of the clients,
+with its error; engine is the part until the takeover, shop is the rest; other products are those whose master was not struck.
 refused are answers "not now", which the buyer repeats with the same key. unknown are buyers who never learned whether
 they had bought, before and after a look at the ledger. lost are sales that were acknowledged and are gone. replica
 lacked is what no replica had at the strike: 0 means that nothing could be lost, and proves nothing else. --lag makes
@@ -114,8 +117,8 @@ func (f *failoverFlags) check() ([]compare.Bound, error) {
 		return nil, cli.Usage(text.Of("--rate %v: want more than 0"), f.rate)
 	case f.lag < 0 || f.lag > maxRTT:
 		return nil, cli.Usage(text.Of("--lag %v: want 0 to %v"), f.lag, maxRTT)
-	case f.lag > 0 && f.engine == engine.Cluster:
-		return nil, cli.Usage(text.Of("--lag: the nodes of a cluster dial each other directly"))
+	case f.lag > 0 && !slices.Contains(engine.Strikes(f.engine), engine.Cut):
+		return nil, cli.Usage(text.Of("--lag: the nodes of %s dial each other directly"), f.engine)
 	}
 	for _, how := range f.strikes {
 		if can := engine.Strikes(f.engine); !slices.Contains(can, how) {

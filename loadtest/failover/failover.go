@@ -4,7 +4,6 @@
 package failover
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,9 +48,8 @@ type Mode struct {
 	Claim api.Outcomes `json:"claim"` // under a failover of Redis
 	Sent  int          `json:"sent"`
 	Sold  int          `json:"sold"`
-	// Gap is the longest time after the strike in which nothing was sold: from the answer of the last sale to the call of
-	// the next one. It is too long by Error at most. Sales that took more than a second are not looked at. Shop is
-	// the part of the gap that is not the engine's; 0 = none.
+	// Gap is the longest time after the strike between the answers of two sales, on the clients' clock. It is too long by
+	// Error at most, the time between two requests. Shop is the part of the gap that is not the engine's; 0 = none.
 	Gap   time.Duration `json:"gap_ns"`
 	Error time.Duration `json:"gap_error_ns"`
 	Shop  time.Duration `json:"shop_ns"`
@@ -128,16 +126,19 @@ func Judge(m api.Mode, r loadtest.Result, others *loadtest.Result, l *api.Ledger
 
 // gap is [Mode.Gap]; again says that something was sold after the strike.
 func gap(r loadtest.Result, at time.Time) (longest time.Duration, again bool) {
-	sales := slices.DeleteFunc(slices.Clone(r.History), func(op judge.Op) bool {
-		return op.Outcome != judge.OK || op.Return-op.Call > int64(slow)
-	})
-	slices.SortFunc(sales, func(a, b judge.Op) int { return cmp.Compare(a.Call, b.Call) })
-	struck, last := int64(at.Sub(r.Started)), int64(0)
-	for _, op := range sales {
-		if op.Call > struck {
-			longest, again = max(longest, time.Duration(op.Call-last)), true
+	var sold []int64 // when
+	for _, op := range r.History {
+		if op.Outcome == judge.OK {
+			sold = append(sold, op.Return)
 		}
-		last = max(last, op.Return)
+	}
+	slices.Sort(sold)
+	struck, last := int64(at.Sub(r.Started)), int64(0)
+	for _, now := range sold {
+		if now > struck {
+			longest, again = max(longest, time.Duration(now-last)), true
+		}
+		last = now
 	}
 	if !again {
 		longest = r.Elapsed - time.Duration(last)

@@ -8,6 +8,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"sync"
 	"syscall"
@@ -23,10 +25,11 @@ const (
 	Cluster    = "cluster"    // a Redis Cluster of three masters, each with a replica
 	Sentinel   = "sentinel"   // a Redis master with two replicas, and three sentinels
 	Replicated = "replicated" // a MariaDB primary with a replica
+	Galera     = "galera"     // two MariaDB nodes of Galera and an arbitrator, of which one is written
 )
 
 // Kinds lists the engines.
-var Kinds = []string{Cluster, Sentinel, Replicated}
+var Kinds = []string{Cluster, Sentinel, Replicated, Galera}
 
 // The ways in which a server fails.
 const (
@@ -36,22 +39,35 @@ const (
 )
 
 // Strikes returns the ways in which a server of the engine can fail. The nodes of a cluster dial each other by the
-// addresses that they announce, so no proxy can cut them off.
+// addresses that they announce, so no proxy can cut them off; nor can one cut off a node of Galera.
 func Strikes(kind string) []string {
-	if kind == Cluster {
+	if kind == Cluster || kind == Galera {
 		return []string{Kill, Stop}
 	}
 	return []string{Kill, Stop, Cut}
 }
 
+// provider is the library of Galera.
+const provider = "/usr/lib/galera/libgalera_smm.so"
+
 // Installed says which program of an engine is missing, with the package to install; nil = none.
 func Installed(kind string) error {
 	backend := stack.Redis
-	if kind == Replicated {
+	if kind == Replicated || kind == Galera {
 		backend = stack.MySQL
 	}
 	_, err := stack.Find(backend)
-	return err
+	if err != nil || kind != Galera {
+		return err
+	}
+	missing := text.Of("engine: %s is not installed; apt-get install %s")
+	if _, err := os.Stat(provider); err != nil {
+		return missing.Errorf(provider, "galera-4")
+	}
+	if _, err := exec.LookPath("garbd"); err != nil {
+		return missing.Errorf("garbd", "galera-arbitrator-4")
+	}
+	return nil
 }
 
 // Options says how an engine is started.
@@ -81,7 +97,7 @@ type Engine struct {
 	victim   *stack.Running
 	links    []*wire.Proxy                              // what leads to the victim, and from it to its replicas
 	proxies  []*wire.Proxy                              // all of them
-	behind   func(context.Context) (int64, error)       // what no replica has of the victim's writes
+	behind   func(context.Context) (int64, error)       // what no replica has of the victim's writes; nil = no such thing
 	takeover func(context.Context) error                // returns when another server has taken over
 	prepare  func(context.Context) error                // before the load; nil = nothing
 	mine     func(context.Context, int64) (bool, error) // says whether a product is the victim's; nil = all are
@@ -101,7 +117,8 @@ func Start(ctx context.Context, kind string, o Options) (*Engine, error) {
 		o.Log = func(string, ...any) {}
 	}
 	e := &Engine{servers: servers, options: o}
-	start := map[string]func(context.Context) error{Cluster: e.startCluster, Sentinel: e.startSentinel}[kind]
+	start := map[string]func(context.Context) error{Cluster: e.startCluster, Sentinel: e.startSentinel,
+		Replicated: e.startReplicated, Galera: e.startGalera}[kind]
 	if start == nil {
 		return nil, errors.Join(fmt.Errorf("engine: %q is none of %v", kind, Kinds), e.Close())
 	}
@@ -142,13 +159,16 @@ func (e *Engine) Struck(ctx context.Context, product int64) (bool, error) {
 }
 
 // Strike makes the server fail, in one of the ways of [Strikes]. It returns when it did so, and how much of what the
-// server had written no replica had: at least, since the server is asked first and the replicas after it.
+// server had written no replica had: at least, since the server is asked first and the replicas after it. -1 = the
+// nodes of Galera have no such thing: each has a commit before it is acknowledged.
 func (e *Engine) Strike(ctx context.Context, how string) (at time.Time, lacked int64, err error) {
 	if how != Stop {
 		e.sever(true)
 	}
-	if lacked, err = e.behind(ctx); err != nil {
-		return time.Time{}, 0, fmt.Errorf("engine: before the strike: %w", err)
+	if lacked = -1; e.behind != nil {
+		if lacked, err = e.behind(ctx); err != nil {
+			return time.Time{}, 0, fmt.Errorf("engine: before the strike: %w", err)
+		}
 	}
 	at = time.Now()
 	switch how {

@@ -25,12 +25,16 @@ type database struct {
 // app is the account of the shop: it may make its tables, and read_only stops it, as it does not stop SUPER.
 const app = "app"
 
-func (e *Engine) spawnSQL(ctx context.Context, name string, env []string, conf ...string) (database, error) {
-	run, err := e.servers.SpawnSQL(ctx, stack.SQLServer{Name: name, Conf: conf, Env: env})
+func (e *Engine) spawnSQL(ctx context.Context, name string, conf ...string) (database, error) {
+	run, err := e.servers.SpawnSQL(ctx, stack.SQLServer{Name: name, Conf: conf})
 	if err != nil {
 		return database{}, err
 	}
-	db, err := sql.Open("mysql", run.URL+"?timeout=3s&readTimeout=30s")
+	return e.open(run, run.URL)
+}
+
+func (e *Engine) open(run *stack.RunningSQL, dsn string) (database, error) {
+	db, err := sql.Open("mysql", dsn+"?timeout=3s&readTimeout=30s")
 	if err != nil {
 		return database{}, err
 	}
@@ -78,7 +82,7 @@ func (d database) row(ctx context.Context, query string) (map[string]string, err
 func (e *Engine) startReplicated(ctx context.Context) error {
 	servers := make([]database, 2)
 	err := together(len(servers), func(i int) (err error) {
-		servers[i], err = e.spawnSQL(ctx, []string{"primary", "replica"}[i], nil, "--log-bin=bin", "--log-slave-updates",
+		servers[i], err = e.spawnSQL(ctx, []string{"primary", "replica"}[i], "--log-bin=bin", "--log-slave-updates",
 			"--binlog-format=ROW", fmt.Sprintf("--server-id=%d", i+1), "--slave-net-timeout=5",
 			"--rpl-semi-sync-master-wait-point=AFTER_SYNC", "--rpl-semi-sync-master-timeout=600000")
 		return err
