@@ -15,6 +15,7 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/internal/cli"
+	"lastitem/internal/guest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/failover"
@@ -70,12 +71,12 @@ A strike is one of
               for sentinel and replicated; the nodes of the others dial each other directly
 
 The columns: gap is the longest time after the strike between the answers of two sales, by the clock of the clients,
-with its error; engine is the part until the takeover, shop is the rest; other products are those whose master was not struck.
-refused are answers "not now", which the buyer repeats with the same key. unknown are buyers who never learned whether
-they had bought, before and after a look at the ledger. lost are sales that were acknowledged and are gone. replica
-lacked is what no replica had at the strike: 0 means that nothing could be lost, and proves nothing else. --lag makes
-the replicas receive everything later, so that losses are seen where a mode claims them. slow are sales of more than a
-second.
+with its error; engine is the part until the takeover, shop is the rest; other products are those whose master was not
+struck. refused are answers "not now", which the buyer repeats with the same key. unknown are buyers who never learned
+whether they had bought, before and after a look at the ledger. lost are sales that were acknowledged and are gone.
+replica lacked is what no replica had at the strike: 0 means that nothing could be lost, and proves nothing else. --lag
+makes the replicas receive everything later, so that losses are seen where a mode claims them. slow are sales of more
+than a second.
 
 It exits with 1 if a mode shows a loss that it does not claim, 3 if a strike proves nothing (no request was under way,
 nobody took over) or a server is not installed, and 99 if a --threshold is crossed. Thresholds: gap, engine, shop and
@@ -106,11 +107,57 @@ others, with a duration; refused, unknown, unresolved, lost, oversold and slow, 
 	return cmd
 }
 
+// addEngine declares --engine.
+func addEngine(cmd *cobra.Command, lang string, kind *string) {
+	cli.Flags{
+		{"engine", kind, nil, text.Of("servers that take over from each other: cluster or sentinel as the Redis, replicated " +
+			"or galera as the SQL")},
+	}.Add(cmd.Flags(), lang)
+	for _, other := range []string{"redis", "sql", "rtt"} {
+		cmd.MarkFlagsMutuallyExclusive("engine", other)
+	}
+}
+
+// checkEngine refuses an engine that there is not; "" is none.
+func checkEngine(kind string) error {
+	if kind != "" && !slices.Contains(engine.Kinds, kind) {
+		return cli.Usage(text.Of("engine %q: want one of %s"), kind, strings.Join(engine.Kinds, ", "))
+	}
+	return nil
+}
+
+// startEngine starts an engine and makes it the user's own Redis or SQL. end ends it. With kind "" there is none.
+func startEngine(ctx context.Context, kind string, own *guest.OwnServers, lang string,
+	say func(format string, args ...any)) (end func() error, err error) {
+	if kind == "" {
+		return func() error { return nil }, nil
+	}
+	if err := engine.Installed(kind); err != nil {
+		return nil, &cli.Error{Code: exitInconclusive, Err: err}
+	}
+	e, err := engine.Start(ctx, kind, engine.Options{Log: inLanguage(lang, say)})
+	if err != nil {
+		return nil, err
+	}
+	if e.Redis != "" {
+		own.Redis = e.Redis
+	} else {
+		own.SQL = e.SQL
+	}
+	return e.Close, nil
+}
+
+// inLanguage returns a log that translates the formats that it is told.
+func inLanguage(lang string, say func(format string, args ...any)) func(format string, args ...any) {
+	return func(format string, args ...any) { say(text.Known(format).In(lang), args...) }
+}
+
 // check refuses a command line that makes no sense, before anything is started.
 func (f *failoverFlags) check() ([]compare.Bound, error) {
+	if err := checkEngine(f.engine); err != nil {
+		return nil, err
+	}
 	switch {
-	case !slices.Contains(engine.Kinds, f.engine):
-		return nil, cli.Usage(text.Of("engine %q: want one of %s"), f.engine, strings.Join(engine.Kinds, ", "))
 	case len(f.strikes) == 0:
 		return nil, cli.Usage(text.Of("--strike names no strike"))
 	case !(f.rate > 0):
@@ -196,7 +243,8 @@ const (
 func (f *failoverFlags) strike(cmd *cobra.Command, how string) (s failover.Strike, err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	ctx := cmd.Context()
-	e, err := engine.Start(ctx, f.engine, engine.Options{Lag: f.lag, Async: !f.semiSync, Cut: how == engine.Cut, Log: say})
+	e, err := engine.Start(ctx, f.engine, engine.Options{Lag: f.lag, Async: !f.semiSync, Cut: how == engine.Cut,
+		Log: inLanguage(f.lang, say)})
 	if err != nil {
 		return s, err
 	}

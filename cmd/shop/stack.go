@@ -92,6 +92,7 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 type stackFlags struct {
 	port, replicas int
 	backend, lang  string
+	engine         string
 	own            guest.OwnServers
 	rtt            time.Duration
 }
@@ -104,7 +105,7 @@ func (f *stackFlags) check(set *pflag.FlagSet) error {
 	case f.port < 0 || f.port > 65535:
 		return cli.Usage(portRange, f.port)
 	}
-	return cmp.Or(checkBackendFlag(f.backend), checkRTT(set, f.rtt, ownFlags...))
+	return cmp.Or(checkBackendFlag(f.backend), checkEngine(f.engine), checkRTT(set, f.rtt, ownFlags...))
 }
 
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and

@@ -194,6 +194,11 @@ func (e *Engine) Resume(how string) error {
 	return nil
 }
 
+// started tells of a server, so that its user may kill it.
+func (e *Engine) started(name string, run *stack.Running) {
+	e.options.Log("%s: at %s, pid %d", name, run.Addr, run.PID)
+}
+
 func (e *Engine) sever(on bool) {
 	for _, p := range e.links {
 		p.Sever(on)

@@ -79,6 +79,8 @@ func (e *Engine) startGalera(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.started("galera node 1", nodes[0].Running)
+	e.started("galera node 2", nodes[1].Running)
 	second, err := e.open(nodes[1], dsns[1])
 	if err != nil {
 		return err

@@ -149,6 +149,9 @@ func (e *Engine) startCluster(ctx context.Context) error {
 				strings.Contains(c.Nodes[masters].ClusterInfo(ctx).Val(), "cluster_state:ok")
 		})
 	}
+	for i, run := range c.runs {
+		e.started(fmt.Sprintf("cluster node %d", i+1), run)
+	}
 	e.options.Log("cluster: %d masters, each with a replica; node-timeout %v", masters, takesOver)
 	return nil
 }
@@ -207,10 +210,14 @@ func (e *Engine) startSentinel(ctx context.Context) error {
 		at, e.links = p.Addr, append(e.links, p)
 	}
 	host, port, _ := net.SplitHostPort(at)
+	e.started("master", master.Running)
 	followers := make([]*redis.Client, replicas)
 	err = together(replicas, func(i int) error {
 		n, err := spawn(ctx, e.servers, stack.RedisServer{Name: fmt.Sprintf("replica %d", i+1), Password: password,
 			Conf: append([]string{"replicaof " + host + " " + port}, conf...)})
+		if err == nil {
+			e.started(fmt.Sprintf("replica %d of the master", i+1), n.Running)
+		}
 		followers[i] = n.Client
 		return err
 	})

@@ -30,6 +30,7 @@ func (e *Engine) spawnSQL(ctx context.Context, name string, conf ...string) (dat
 	if err != nil {
 		return database{}, err
 	}
+	e.started(name, run.Running)
 	return e.open(run, run.URL)
 }
 
@@ -161,11 +162,7 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 		}
 		return err
 	}
-	kind := "semi-synchronous"
-	if e.options.Async {
-		kind = "asynchronous"
-	}
-	e.options.Log("replicated: MariaDB, a primary and a replica, %s", kind)
+	e.options.Log("replicated: MariaDB, a primary and a replica; semi-synchronous: %t", !e.options.Async)
 	return nil
 }
 
