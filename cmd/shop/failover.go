@@ -380,7 +380,7 @@ func (l *struckLoad) strikeUnder(ctx context.Context, ended <-chan struct{}) (er
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		l.s.Vacuous = text.Of("no server took over: %w").With(err).In(l.lang)
+		l.s.Vacuous = text.Of("no server took over: %s").With(err).In(l.lang)
 	default:
 		l.say(text.Of("another server took over after %.1f s").In(l.lang), l.s.Took.Seconds())
 	}

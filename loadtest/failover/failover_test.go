@@ -86,8 +86,12 @@ func TestClaims(t *testing.T) {
 		"oversold beyond the claim":  {"A", run("OA", 1, sale), false, compare.ExitContradicted},
 		"lost by the engine":         {".", run("A", 1, sale), true, 0},
 		"never sold again":           {".", run("", 0, before), false, compare.ExitContradicted},
+		"nobody took over":           {".", run("", 0, before), false, compare.ExitUndecided},
 	} {
 		s := struck
+		if name == "nobody took over" {
+			s.Vacuous = name
+		}
 		s.Modes = []failover.Mode{failover.Judge(mode(c.claim), c.run, nil, nil, s, c.losable, "en")}
 		testkit.Is(t, failover.Result{Strikes: []failover.Strike{s}}.ExitCode(), c.want, "%s: exit code", name)
 	}

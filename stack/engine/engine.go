@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -240,5 +239,5 @@ func together(n int, start func(i int) error) error {
 		all.Go(func() { errs[i] = start(i) })
 	}
 	all.Wait()
-	return errors.Join(slices.Compact(errs)...)
+	return errors.Join(errs...)
 }

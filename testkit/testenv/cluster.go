@@ -28,7 +28,7 @@ func RedisFailover(t testing.TB, conf ...string) (*redis.ClusterOptions, []*redi
 func redisCluster(t testing.TB, masters int, replicas bool, conf ...string) (*redis.ClusterOptions, []*redis.Client) {
 	t.Helper()
 	Installed(t, stack.Redis)
-	c, err := engine.StartRedisCluster(t.Context(), Own(t), masters, replicas, conf...)
+	c, err := engine.StartRedisCluster(t.Context(), Own(t, []string{}...), masters, replicas, conf...)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}

@@ -121,7 +121,7 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 func Galera(t testing.TB) []string {
 	t.Helper()
 	Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
-	_, dsns, _, err := engine.GaleraNodes(t.Context(), Own(t))
+	_, dsns, _, err := engine.GaleraNodes(t.Context(), Own(t, []string{}...))
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
