@@ -12,11 +12,12 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// promtool accepts the rules, and the series of alerts_test.yml fire what they should and nothing else.
+// promtool accepts the rules and the configuration, and the series of alerts_test.yml fire what they should and nothing
+// else.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	promtool := testenv.Program(t, "promtool", "prometheus")
-	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

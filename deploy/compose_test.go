@@ -60,6 +60,15 @@ var profiles = map[string]struct {
 	"zookeeper": {[]string{"zookeeper"}, "zookeeper:2181"},
 	"consul":    {[]string{"consul"}, "http://consul:8500"},
 	"kafka":     {[]string{"kafka"}, "kafka:9092"},
+	"observe":   {[]string{"prometheus", "grafana", "jaeger"}, "http://jaeger:4318"},
+}
+
+// variable is the setting of the shops that a profile writes.
+func variable(profile string) string {
+	if profile == "observe" {
+		return "OTEL_EXPORTER_OTLP_ENDPOINT"
+	}
+	return "SHOP_" + strings.ToUpper(profile)
 }
 
 func readCompose(t *testing.T, text string) composed {
@@ -120,8 +129,13 @@ func composeRules(t *testing.T) []composeRule {
 		{"no health check starts a JVM", ".", func(_ string, s service) bool {
 			return !strings.Contains(fmt.Sprint(s.Healthcheck.Test), "kafka-")
 		}, [][2]string{{`bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/9092'`, `/opt/kafka/bin/kafka-broker-api-versions.sh`}}},
-		{"only nginx is published", ".", func(name string, s service) bool { return (len(s.Ports) > 0) == (name == "nginx") },
-			[][2]string{{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"}}},
+		{"only nginx, Grafana and Jaeger are published, on loopback", ".", func(name string, s service) bool {
+			return (len(s.Ports) == 1 && strings.HasPrefix(s.Ports[0], "127.0.0.1:")) ==
+				slices.Contains([]string{"nginx", "grafana", "jaeger"}, name) && len(s.Ports) < 2
+		}, [][2]string{
+			{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"127.0.0.1:2181:2181\"]\n"},
+			{`"127.0.0.1:${SHOP_GRAFANA_PORT:-3000}:3000"`, `"3000:3000"`},
+		}},
 		{"it waits for nothing that only a profile starts", ".", func(_ string, s service) bool {
 			for other := range s.DependsOn {
 				if profileOf[other] != "" {
@@ -153,6 +167,9 @@ func composeRules(t *testing.T) []composeRule {
 		{"a replica advises the profile of what is missing", "shop-", func(_ string, s service) bool {
 			advice, want := map[string]string{}, map[string]string{}
 			for profile := range profiles {
+				if profile == "observe" { // no mode needs it
+					continue
+				}
 				want[profile] = "add " + profile + " to the PROFILES of make up"
 			}
 			return json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &advice) == nil && maps.Equal(advice, want)
@@ -224,7 +241,7 @@ func TestComposeReadsItsFile(t *testing.T) {
 		testkit.Missing(t, "compose", fmt.Errorf("apt-get install docker-compose-v2: %w", err))
 	}
 	cmd := exec.CommandContext(t.Context(), docker, "compose", "--file", composeFile, "config", "--quiet")
-	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES=redlock,etcd,zookeeper,consul,kafka",
+	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES=redlock,etcd,zookeeper,consul,kafka,observe",
 		"SHOP_ADMIN_TOKEN=a", "SHOP_REDIS_PASSWORD=b", "SHOP_SQL_PASSWORD=c")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("docker compose config: %v\n%s", err, out)
@@ -340,7 +357,7 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 }
 
 // downCall removes everything, whichever profiles are on.
-const downCall = "[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"
+const downCall = "[redlock,etcd,zookeeper,consul,kafka,observe] compose down --volumes --remove-orphans"
 
 // make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are
 // chosen, beside what the user has written there.
@@ -361,17 +378,17 @@ func TestComposeProfiles(t *testing.T) {
 	s.want(two, calls, "up")
 	s.want(two, []string{"[etcd,redlock] compose logs"}, "logs")
 	s.want(two, []string{downCall}, "down")
-	all := map[string]string{"COMPOSE_PROFILES": "redlock,etcd,zookeeper,consul,kafka"}
+	all := map[string]string{"COMPOSE_PROFILES": "redlock,etcd,zookeeper,consul,kafka,observe"}
 	for name, p := range profiles {
-		all["SHOP_"+strings.ToUpper(name)] = p.address
+		all[variable(name)] = p.address
 	}
-	s.want(all, []string{"[redlock,etcd,zookeeper,consul,kafka] compose up -d"}, "up", "PROFILES=all")
+	s.want(all, []string{"[redlock,etcd,zookeeper,consul,kafka,observe] compose up -d"}, "up", "PROFILES=all")
 	none := map[string]string{"COMPOSE_PROFILES": ""}
 	for name := range profiles {
-		none["SHOP_"+strings.ToUpper(name)] = ""
+		none[variable(name)] = ""
 	}
-	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka] compose rm --stop --force -v kafka"},
-		"up", "PROFILES=none")
+	s.want(none, []string{"[] compose up -d",
+		"[redlock,etcd,zookeeper,consul,kafka,observe] compose rm --stop --force -v kafka"}, "up", "PROFILES=none")
 
 	own := newComposeScript(t) // an address of the user's own
 	testkit.Must(t, os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600))
@@ -447,7 +464,7 @@ func TestComposeOnOneProcessor(t *testing.T) {
 // A profile that there is not is refused before Docker is asked, and before anything is written.
 func TestComposeUnknownProfile(t *testing.T) {
 	t.Parallel()
-	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
+	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka observe, or all, or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
 		writePrograms(t, s.dir, map[string]string{"bin/docker": docker})

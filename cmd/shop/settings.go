@@ -65,6 +65,10 @@ var otherSettings = []replica.Setting{
 	{Name: "XDG_CACHE_HOME", Default: "~/.cache", Help: text.Of("directory of caches: scripts keep downloads in its " +
 		"subdirectory lastitem/, and Kafka's jars are looked for there"), Group: "common"},
 	{Name: "SHOP_PORT", Default: "8080", Help: text.Of("port of nginx on 127.0.0.1"), Group: "compose"},
+	{Name: "SHOP_GRAFANA_PORT", Default: "3000", Help: text.Of("port of Grafana on 127.0.0.1, with the profile observe"),
+		Group: "compose"},
+	{Name: "SHOP_JAEGER_PORT", Default: "16686", Help: text.Of("port of Jaeger on 127.0.0.1, with the profile observe"),
+		Group: "compose"},
 	{Name: "SHOP_SQL_PASSWORD", Help: text.Of("password of the database user, set when the volume is made; `make up` " +
 		"generates it"), Group: "compose"},
 	{Name: "SHOP_REDIS_PASSWORD", Help: text.Of("password of Redis; `make up` generates it"), Group: "compose"},

@@ -26,8 +26,9 @@ import (
 // The mode gets the request's own context, which ends when the client hangs up; what must not stop half-way then is for
 // the mode to know.
 func (h *Handler) deduct(c *gin.Context) outcome {
-	mode := h.DefaultMode
+	mode, route := h.DefaultMode, "/deduct_stock"
 	if name, given := c.Params.Get("mode"); given {
+		route = "/deduct_stock/{mode}"
 		if mode = h.known[name]; mode == "" {
 			return h.unknownMode(c, name)
 		}
@@ -64,7 +65,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{
-			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code),
+			Trace: trace, Route: route, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code),
 			Store: string(d.Store),
 		})
 	}

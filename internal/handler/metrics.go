@@ -3,6 +3,10 @@ package handler
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sort"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -43,7 +47,7 @@ var buckets = []float64{
 type metrics struct {
 	page     gin.HandlerFunc
 	requests *prometheus.CounterVec   // route, mode, outcome
-	duration *prometheus.HistogramVec // route, mode, result
+	duration *exemplars               // route, mode, result
 	wait     *prometheus.HistogramVec // mode
 	hold     *prometheus.HistogramVec // mode
 	replays  *prometheus.CounterVec   // mode
@@ -61,9 +65,9 @@ func newMetrics(r *prometheus.Registry, poolStats func() []Pool, events bool, st
 			Name: "shop_http_requests_total",
 			Help: "Requests answered, by outcome: ok, or the code of the problem.",
 		}, []string{"route", "mode", "outcome"}),
-		duration: histogram("shop_http_request_duration_seconds",
+		duration: &exemplars{HistogramVec: histogram("shop_http_request_duration_seconds",
 			"Time to answer, kept apart by result: ok, refused (sold out), declined (nothing happened), unknown.",
-			"route", "mode", "result"),
+			"route", "mode", "result")},
 		wait: histogram("shop_lock_wait_seconds", "Time from asking for a lock to holding it.", "mode"),
 		hold: histogram("shop_lock_hold_seconds", "Time from holding a lock to having released it.", "mode"),
 		replays: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -93,7 +97,7 @@ func newMetrics(r *prometheus.Registry, poolStats func() []Pool, events bool, st
 	for _, v := range []judge.Verdict{judge.Exact, judge.Broken, judge.Inconclusive, judge.Vacuous} {
 		m.audits.WithLabelValues(string(v)) // at 0: a rate needs a first value
 	}
-	m.page = gin.WrapH(promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
+	m.page = gin.WrapH(promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true})) // for exemplars
 	if events {
 		err = errors.Join(err, register(r, m.leftOut, m.cutOff))
 	}
@@ -138,6 +142,57 @@ func (m *metrics) observe(path string, out outcome, took time.Duration) {
 	}
 	m.requests.WithLabelValues(path, out.mode, name).Inc()
 	m.duration.WithLabelValues(path, out.mode, string(result(out.code))).Observe(took.Seconds())
+}
+
+// traced adds the trace of a deduction to the bucket of its time.
+func (m *metrics) traced(a step.Answered, traceID string) {
+	m.duration.add(m.duration.WithLabelValues(a.Route, a.Trace.Mode, string(result(api.Code(a.Code)))),
+		prometheus.Exemplar{Value: a.Ended.Sub(a.Begun).Seconds(), Labels: prometheus.Labels{"trace_id": traceID},
+			Timestamp: a.Ended})
+}
+
+// exemplars is a histogram whose buckets each carry the newest exemplar that fell into them. An exemplar is known later
+// than the value, because traces are built when the request is over, so the histogram cannot take both at once.
+type exemplars struct {
+	*prometheus.HistogramVec
+	mu     sync.Mutex
+	newest map[prometheus.Metric]map[int]prometheus.Exemplar // by histogram and bucket
+}
+
+// add keeps an exemplar for the histogram of one set of labels.
+func (t *exemplars) add(of prometheus.Observer, e prometheus.Exemplar) {
+	one, ok := of.(prometheus.Metric)
+	if !ok {
+		return
+	}
+	bucket := sort.SearchFloat64s(buckets, e.Value)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.newest == nil {
+		t.newest = map[prometheus.Metric]map[int]prometheus.Exemplar{}
+	}
+	if t.newest[one] == nil {
+		t.newest[one] = map[int]prometheus.Exemplar{}
+	}
+	t.newest[one][bucket] = e
+}
+
+// Collect reports the histograms with their exemplars.
+func (t *exemplars) Collect(ch chan<- prometheus.Metric) {
+	plain := make(chan prometheus.Metric)
+	go func() {
+		t.HistogramVec.Collect(plain)
+		close(plain)
+	}()
+	for one := range plain {
+		t.mu.Lock()
+		newest := slices.Collect(maps.Values(t.newest[one]))
+		t.mu.Unlock()
+		if with, err := prometheus.NewMetricWithExemplars(one, newest...); err == nil && len(newest) > 0 {
+			one = with
+		}
+		ch <- one
+	}
 }
 
 // result folds the codes into what a client knows after the answer; times of different results are never averaged.

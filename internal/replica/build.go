@@ -20,7 +20,7 @@ var stored = map[step.Point]string{
 
 // build creates the spans of a deduction:
 //
-//	POST /deduct_stock/{mode}          server; its parent is the span in the request's traceparent
+//	POST /deduct_stock/{mode}          the route; server; its parent is the span in the request's traceparent
 //	├─ lock wait                       from the request for the lock until it is granted
 //	└─ lock hold                       from the grant to the release
 //	   ├─ read stock                   client of the store; each span begins at the step before
@@ -30,9 +30,9 @@ var stored = map[step.Point]string{
 // In a mode without a lock the store's spans are children of the server's span.
 func (e *Exporter) build(a step.Answered) {
 	ctx := remote(context.Background(), a.Trace.TraceParent)
-	ctx, root := e.tracer.Start(ctx, "POST /deduct_stock/{mode}", trace.WithSpanKind(trace.SpanKindServer),
+	ctx, root := e.tracer.Start(ctx, "POST "+a.Route, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithTimestamp(a.Begun),
-		trace.WithAttributes(semconv.HTTPRequestMethodPost, semconv.HTTPRoute("/deduct_stock/{mode}"),
+		trace.WithAttributes(semconv.HTTPRequestMethodPost, semconv.HTTPRoute(a.Route),
 			semconv.HTTPResponseStatusCode(a.Status),
 			attr("lastitem.mode", a.Trace.Mode), attribute.Int64("lastitem.product_id", a.Trace.ProductID),
 			attr("lastitem.request_id", a.Trace.RequestID), attr("lastitem.replica", e.options.Replica)))
@@ -53,6 +53,9 @@ func (e *Exporter) build(a step.Answered) {
 	}
 	b.end(a.Ended)
 	root.End(trace.WithTimestamp(a.Ended))
+	if c := root.SpanContext(); c.IsSampled() { // a recorded span may still stay here
+		e.options.Sampled(a, c.TraceID().String())
+	}
 }
 
 // builder creates the children of the server's span from the steps, in order.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func TestModesOfTheEngine(t *testing.T) {
 }
 
 // A replica with a collector sends a trace of each deduction below the client's, and what waits when it ends; one
-// without makes none.
+// without makes none. The metrics name the traces that were sent, and no others.
 func TestReplicaSendsTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -168,9 +169,12 @@ func TestReplicaSendsTraces(t *testing.T) {
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, OTLP: c.URL})
 	waitReady(t, r)
 	send(t, r, "PUT", "/products/101/stock", `{"stock":5}`, http.StatusOK)
-	for _, target := range []string{"/deduct_stock/lua-lock", "/deduct_stock/unsafe-sql"} {
+	for target, parent := range map[string]string{
+		"/deduct_stock/lua-lock": "0123456789abcdef-01", "/deduct_stock/unsafe-sql": "0123456789abcdef-01",
+		"/deduct_stock": "fedcba9876543210-00", // not sampled
+	} {
 		req := httptest.NewRequestWithContext(t.Context(), "POST", target, strings.NewReader(""))
-		req.Header.Set("Traceparent", "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
+		req.Header.Set("Traceparent", "00-0123456789abcdef"+parent[:16]+"-"+parent)
 		rec := httptest.NewRecorder()
 		r.ServeHTTP(rec, req)
 		if rec.Code != http.StatusOK {
@@ -192,6 +196,20 @@ func TestReplicaSendsTraces(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{"redis": true, "sqlite": true}, systems); diff != "" || len(spans) != 1 {
 		t.Errorf("%d traces; db.system.name (-want +got):\n%s", len(spans), diff)
+	}
+	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, req)
+	var named []string
+	for _, m := range regexp.MustCompile(`(?m)_bucket\{(mode="[^"]*").* # \{(.*)\} `).FindAllStringSubmatch(
+		rec.Body.String(), -1) {
+		named = append(named, m[1]+" "+m[2])
+	}
+	slices.Sort(named)
+	const id = ` trace_id="0123456789abcdef0123456789abcdef"`
+	if diff := cmp.Diff([]string{`mode="lua-lock"` + id, `mode="unsafe-sql"` + id}, named); diff != "" {
+		t.Errorf("exemplars (-want +got):\n%s", diff)
 	}
 	if plain := openReplica(t); plain.spans != nil || plain.Answered != nil {
 		t.Error("a replica without a collector has an exporter")

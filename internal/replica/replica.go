@@ -111,7 +111,9 @@ func (r *Replica) build(c Config, o Options) (err error) {
 			c.DefaultMode)}
 	}
 	var answered func(step.Answered) // nil: a typed nil would be called
-	if r.spans, err = newSpans(c, o, steps, registry); err != nil {
+	if r.spans, err = newSpans(c, o, steps, registry, func(a step.Answered, id string) {
+		r.Traced(a, id)
+	}); err != nil {
 		return err
 	}
 	if r.spans != nil {

@@ -46,6 +46,9 @@ type SpanOptions struct {
 	// System returns the db.system.name of a mode's store: "redis", "mysql"; "" = none. An empty store means the mode's
 	// default store.
 	System func(mode, store string) string
+	// Sampled is told of each deduction whose trace goes to the collector, with the trace's id in hexadecimal; nil = not
+	// called. It must not block.
+	Sampled func(a step.Answered, traceID string)
 	// Lost is called with the number of deductions or spans that did not reach the collector; nil = not called. It must
 	// not block.
 	Lost func(n int)
@@ -80,6 +83,9 @@ func NewSpans(steps *step.Stream, o SpanOptions) (*Exporter, error) {
 	}
 	if o.System == nil {
 		o.System = func(string, string) string { return "" }
+	}
+	if o.Sampled == nil {
+		o.Sampled = func(step.Answered, string) {}
 	}
 	if o.Lost == nil {
 		o.Lost = func(int) {}

@@ -98,7 +98,7 @@ func pass(t *testing.T, steps *step.Stream, traceParent string) step.Answered {
 	t.Helper()
 	trace := &step.Trace{Request: "1-a", RequestID: "id", TraceParent: traceParent, Mode: "lua-lock", ProductID: 7}
 	ctx := step.NewContext(t.Context(), trace)
-	a := step.Answered{Trace: trace, Begun: time.Now(), Status: 200}
+	a := step.Answered{Trace: trace, Route: "/deduct_stock/{mode}", Begun: time.Now(), Status: 200}
 	for _, p := range []step.Point{step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing,
 		step.Released} {
 		key := ""

@@ -11,7 +11,8 @@ import (
 )
 
 // newSpans starts the export of traces; nil where no collector was named.
-func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Registerer) (*Exporter, error) {
+func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Registerer,
+	sampled func(a step.Answered, traceID string)) (*Exporter, error) {
 	if c.OTLP == "" {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
@@ -23,7 +24,7 @@ func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Regis
 	}
 	e, err := NewSpans(steps, SpanOptions{
 		Endpoint: c.OTLP, Headers: c.OTLPHeaders, Replica: c.Replica, Version: o.Version, System: dbSystem(c.SQL), Log: o.Log,
-		Lost: func(n int) { lost.Add(float64(n)) },
+		Sampled: sampled, Lost: func(n int) { lost.Add(float64(n)) },
 	})
 	if err != nil {
 		return nil, &SettingsError{text.Of("%s: %w").Errorf(c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)}

@@ -50,6 +50,7 @@ func (s *Stream) Keep() (stop func()) {
 // Answered is a deduction that has been answered, with what its steps do not tell.
 type Answered struct {
 	Trace        *Trace
+	Route        string // of the request, as metrics name it
 	Begun, Ended time.Time
 	Status       int    // of the answer
 	Code         string // of the problem; "" = ok
