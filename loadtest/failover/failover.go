@@ -27,15 +27,14 @@ type Result struct {
 
 // Strike is one failover.
 type Strike struct {
-	Engine  string    `json:"engine"`
-	Servers string    `json:"servers,omitempty"` // with their versions
-	How     string    `json:"strike"`
-	At      time.Time `json:"at"`
+	Engine string    `json:"engine"`
+	How    string    `json:"strike"`
+	At     time.Time `json:"at"`
 	// Took is the engine's part: the time from the strike until another server had taken over.
 	Took time.Duration `json:"engine_ns"`
 	// Lacked is what no replica had of the struck server's writes, in Unit; -1 = the engine has no such thing.
-	Lacked int64     `json:"lacked"`
-	Unit   text.Text `json:"lacked_unit"`
+	Lacked int64  `json:"lacked"`
+	Unit   string `json:"lacked_unit,omitempty"` // "bytes" of the replication stream, or "transactions"
 	// Vacuous says why the strike could not have shown a loss; "" = it could.
 	Vacuous string `json:"vacuous,omitempty"`
 	Modes   []Mode `json:"modes"`

@@ -21,7 +21,7 @@ const ms = int64(time.Millisecond)
 var (
 	began  = time.Unix(1_000_000, 0)
 	struck = failover.Strike{Engine: "sentinel", How: "kill", At: began.Add(10 * time.Second), Took: 2 * time.Second,
-		Lacked: 7}
+		Lacked: 7, Unit: "bytes"}
 )
 
 // op is a request with a key that was called and answered so many milliseconds after the run began.

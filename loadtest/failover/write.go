@@ -25,13 +25,17 @@ func Columns(lang string) []string {
 	return all
 }
 
+// units are those of [Strike.Lacked].
+var units = map[string]text.Text{"bytes": text.Of("%d [byte|bytes]"),
+	"transactions": text.Of("%d [transaction|transactions]")}
+
 // Rows are the rows of the table, one for each strike and mode.
 func (r Result) Rows(lang string) (rows [][]string) {
 	for _, s := range r.Strikes {
 		for _, m := range s.Modes {
 			lacked, others := "–", "–"
 			if s.Lacked >= 0 {
-				lacked = fmt.Sprintf("%d %s", s.Lacked, s.Unit.In(lang))
+				lacked = units[s.Unit].With(s.Lacked).In(lang)
 			}
 			if m.Others > 0 {
 				others = seconds(m.Others)

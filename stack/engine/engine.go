@@ -88,8 +88,8 @@ type Options struct {
 type Engine struct {
 	// Redis is what the shop takes as SHOP_REDIS, and SQL what it takes as SHOP_SQL; one of them is "".
 	Redis, SQL string
-	// Unit is what [Engine.Strike] counts: bytes of the replication stream, or transactions.
-	Unit text.Text
+	// Unit is what [Engine.Strike] counts: "bytes" of the replication stream, or "transactions".
+	Unit string
 
 	options  Options
 	servers  *stack.Stack

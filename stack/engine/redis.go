@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/say/text"
 	"lastitem/stack"
 )
 
@@ -158,7 +157,7 @@ func (e *Engine) startCluster(ctx context.Context) error {
 
 // replicates counts what no replica has in bytes of the master's stream.
 func (e *Engine) replicates(master *redis.Client, replicas ...*redis.Client) {
-	e.Unit = text.Of("bytes of the replication stream")
+	e.Unit = "bytes"
 	e.behind = func(ctx context.Context) (int64, error) {
 		has, err := offset(ctx, master, "master_repl_offset")
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"lastitem/say/text"
 	"lastitem/stack"
 )
 
@@ -134,7 +133,7 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 	}
 	e.SQL = app + ":" + password + "@tcp(" + front.Addr + ")/lastitem"
 	e.victim = primary.Running
-	e.Unit = text.Of("transactions")
+	e.Unit = "transactions"
 	e.behind = func(ctx context.Context) (int64, error) {
 		has, err := primary.row(ctx, "SELECT @@gtid_binlog_pos AS at")
 		if err != nil {
