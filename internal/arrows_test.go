@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/plan", "say/text", "target",
 	},
 	"loadtest/failover": {
-		"contract/api", "judge", "loadtest", "loadtest/compare", "say/report", "say/text",
+		"contract/api", "judge", "loadtest", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
 	},
 	"loadtest/postmortem": {"contract/api", "judge", "say/text", "target"}, // a run that nobody has made
 	"loadtest/plan":       {"contract/api", "say/text"},                    // it knows no service and no result

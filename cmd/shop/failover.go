@@ -15,7 +15,6 @@ import (
 
 	"lastitem/contract/api"
 	"lastitem/internal/cli"
-	"lastitem/internal/guest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/compare"
 	"lastitem/loadtest/failover"
@@ -105,51 +104,6 @@ others, with a duration; refused, unknown, unresolved, lost, oversold and slow, 
 	f.output.Add(cmd, lang, cli.Text, cli.JSON, cli.Markdown)
 	cli.AddLang(set, &f.lang)
 	return cmd
-}
-
-// addEngine declares --engine.
-func addEngine(cmd *cobra.Command, lang string, kind *string) {
-	cli.Flags{
-		{"engine", kind, nil, text.Of("servers that take over from each other: cluster or sentinel as the Redis, replicated " +
-			"or galera as the SQL")},
-	}.Add(cmd.Flags(), lang)
-	for _, other := range []string{"redis", "sql", "rtt"} {
-		cmd.MarkFlagsMutuallyExclusive("engine", other)
-	}
-}
-
-// checkEngine refuses an engine that there is not; "" is none.
-func checkEngine(kind string) error {
-	if kind != "" && !slices.Contains(engine.Kinds, kind) {
-		return cli.Usage(text.Of("engine %q: want one of %s"), kind, strings.Join(engine.Kinds, ", "))
-	}
-	return nil
-}
-
-// startEngine starts an engine and makes it the user's own Redis or SQL. end ends it. With kind "" there is none.
-func startEngine(ctx context.Context, kind string, own *guest.OwnServers, lang string,
-	say func(format string, args ...any)) (end func() error, err error) {
-	if kind == "" {
-		return func() error { return nil }, nil
-	}
-	if err := engine.Installed(kind); err != nil {
-		return nil, &cli.Error{Code: exitInconclusive, Err: err}
-	}
-	e, err := engine.Start(ctx, kind, engine.Options{Log: inLanguage(lang, say)})
-	if err != nil {
-		return nil, err
-	}
-	if e.Redis != "" {
-		own.Redis = e.Redis
-	} else {
-		own.SQL = e.SQL
-	}
-	return e.Close, nil
-}
-
-// inLanguage returns a log that translates the formats that it is told.
-func inLanguage(lang string, say func(format string, args ...any)) func(format string, args ...any) {
-	return func(format string, args ...any) { say(text.Known(format).In(lang), args...) }
 }
 
 // check refuses a command line that makes no sense, before anything is started.

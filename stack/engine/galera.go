@@ -12,6 +12,9 @@ import (
 	"lastitem/stack"
 )
 
+// provider is the library of Galera.
+const provider = "/usr/lib/galera/libgalera_smm.so"
+
 // GaleraNodes starts two joined nodes of Galera on a stack and returns each with its DSN, of an account that may do
 // anything on both. They answer 1047 until they are ready. group is the address of the first node for further members.
 func GaleraNodes(ctx context.Context, on *stack.Stack) (nodes []*stack.RunningSQL, dsns []string, group string, err error) {
