@@ -189,7 +189,8 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
-	dialers = []string{"internal/backend", "stack/engine", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
+	dialers = []string{"internal/backend", "stack/engine", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear",
+		"target",
 		"testkit/habits/server", "testkit/habits/postgres", "examples/front", "examples/thirty"}
 )
 

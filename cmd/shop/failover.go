@@ -52,9 +52,9 @@ func newFailover(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "failover ENGINE",
 		Short: text.Of("Strike the database server that matters under load, and say what the failover cost").In(lang),
-		Long: text.Of(`Starts private servers of which one takes over when another fails, and two replicas of the shop on them. It sells by
-each mode, strikes the server that has the stock, goes on until eight seconds after another server has taken over, and
-has the audit judge each product.
+		Long: text.Of(`Starts private servers of which one takes over when another fails, and two replicas of the shop on them.
+It sells by each mode, strikes the server that has the stock, goes on until eight seconds after another server has taken
+over, and has the audit judge each product.
 
   cluster     Redis Cluster of three masters, each with a replica; the master of the products is struck
   sentinel    a Redis master, two replicas, three sentinels; the master is struck
@@ -306,7 +306,8 @@ func (l *struckLoad) plans(ctx context.Context, modes []api.Mode) (loads []api.M
 	return loads, plans, spared, err
 }
 
-// strikeUnder strikes after some load, and returns when the load was long enough. ended is closed when the load is over.
+// strikeUnder strikes after some load, and returns when the load was long enough. ended is closed when the load is
+// over.
 func (l *struckLoad) strikeUnder(ctx context.Context, ended <-chan struct{}) (err error) {
 	pause := func(d time.Duration) bool {
 		select {

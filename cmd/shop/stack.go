@@ -112,8 +112,8 @@ func (f *stackFlags) check(set *pflag.FlagSet) error {
 // addEngine declares --engine.
 func addEngine(cmd *cobra.Command, lang string, kind *string) {
 	cli.Flags{
-		{"engine", kind, nil, text.Of("servers that take over from each other: cluster or sentinel as the Redis, replicated " +
-			"or galera as the SQL")},
+		{"engine", kind, nil, text.Of("servers that take over from each other: cluster or sentinel as the Redis, " +
+			"replicated or galera as the SQL")},
 	}.Add(cmd.Flags(), lang)
 	for _, other := range []string{"redis", "sql", "rtt"} {
 		cmd.MarkFlagsMutuallyExclusive("engine", other)

@@ -138,8 +138,8 @@ func ParseThreshold(said string) (Threshold, error) {
 	return Threshold{b, metrics[b.Metric]}, err
 }
 
-// ParseBound reads a bound of one of the metrics named; of says whether there is one of a name, and whether its limit is
-// a duration. The error is that of [ParseThreshold].
+// ParseBound reads a bound of one of the metrics named; of says whether there is one of a name, and whether its limit
+// is a duration. The error is that of [ParseThreshold].
 func ParseBound(said string, of func(metric string) (known, latency bool), names []string) (Bound, error) {
 	fail := func(why text.Text, args ...any) (Bound, error) {
 		return Bound{}, plan.Fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))

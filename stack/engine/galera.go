@@ -17,7 +17,8 @@ const provider = "/usr/lib/galera/libgalera_smm.so"
 
 // GaleraNodes starts two joined nodes of Galera on a stack and returns each with its DSN, of an account that may do
 // anything on both. They answer 1047 until they are ready. group is the address of the first node for further members.
-func GaleraNodes(ctx context.Context, on *stack.Stack) (nodes []*stack.RunningSQL, dsns []string, group string, err error) {
+func GaleraNodes(ctx context.Context, on *stack.Stack) (nodes []*stack.RunningSQL, dsns []string, group string,
+	err error) {
 	method, env, err := copying(filepath.Join(on.Dir, "sst"))
 	if err != nil {
 		return nil, nil, "", err
@@ -125,8 +126,8 @@ func (e *Engine) startGalera(ctx context.Context) error {
 	dsn.Addr, dsn.Params = front.Addr, map[string]string{"wsrep_sync_wait": "1"}
 	e.SQL, e.victim = dsn.FormatDSN(), nodes[0].Running
 	e.takeover = func(ctx context.Context) error {
-		// While the first node is only suspected, the second one is ready, but commits nothing: it is alone when the group has
-		// two members, the arbitrator and itself.
+		// While the first node is only suspected, the second one is ready, but commits nothing. The group has two members,
+		// itself and the arbitrator, when the first has been given up.
 		err := until(ctx, "the second node to be ready without the first", func() bool {
 			is, err := second.row(ctx, "SHOW STATUS LIKE 'wsrep_cluster_size'")
 			return err == nil && is["Value"] == "2" && ready()

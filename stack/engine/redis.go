@@ -105,7 +105,8 @@ func StartRedisCluster(ctx context.Context, on *stack.Stack, masters int, replic
 	for _, at := range c.Nodes {
 		err := until(ctx, "a cluster", func() bool {
 			info := at.ClusterInfo(ctx).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n)) &&
+			return strings.Contains(info, "cluster_state:ok") &&
+				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n)) &&
 				strings.Contains(info, fmt.Sprintf("cluster_current_epoch:%d", n))
 		})
 		if err != nil {
