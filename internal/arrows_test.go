@@ -41,6 +41,9 @@ var arrows = map[string][]string{
 	"loadtest/compare": {
 		"contract/api", "judge", "loadtest", "loadtest/client", "loadtest/plan", "say/text", "target",
 	},
+	"loadtest/failover": {
+		"contract/api", "judge", "loadtest", "loadtest/compare", "loadtest/plan", "say/report", "say/text",
+	},
 	"loadtest/postmortem": {"contract/api", "judge", "say/text", "target"}, // a run that nobody has made
 	"loadtest/plan":       {"contract/api", "say/text"},                    // it knows no service and no result
 	"loadtest/report": {
@@ -65,6 +68,7 @@ var arrows = map[string][]string{
 		"stack", "stack/wire", "stack/wire/codec", "target",
 	},
 	"stack":            {"contract/api", "say/redact", "say/text", "stack/keeper", "stack/postgres", "stack/wire"},
+	"stack/engine":     {"say/text", "stack", "stack/wire"}, // servers that take over from each other
 	"stack/postgres":   {"stack/keeper"},
 	"stack/keeper":     {"say/text"},
 	"stack/wire":       {},
@@ -153,7 +157,7 @@ var arrows = map[string][]string{
 		"contract/api", "contract/ledger", "internal/handler", "internal/idempotency", "internal/store", "judge",
 		"target",
 	},
-	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/keeper"},
+	"testkit/testenv": {"internal/backend", "say/redact", "stack", "stack/engine", "stack/keeper"},
 }
 
 // never has what a package must not import although its arrows would allow it.
@@ -185,7 +189,8 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms, and so has who reads somebody's service.
-	dialers = []string{"internal/backend", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear", "target",
+	dialers = []string{"internal/backend", "stack/engine", "testkit/testenv", "testkit/locktest", "faultlab/rig/gear",
+		"target",
 		"testkit/habits/server", "testkit/habits/postgres", "examples/front", "examples/thirty"}
 )
 

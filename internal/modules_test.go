@@ -54,6 +54,7 @@ var modules = map[string][]string{
 	"internal/store/redisdb": {"github.com/redis/go-redis/v9"},
 	"internal/store/sqldb":   {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"faultlab/trace":         {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
+	"stack/engine":           {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"},
 	"stack/wire":             {"golang.org/x/sys"},
 	"stack/wire/codec":       {"github.com/jackc/pgx/v5", "go.etcd.io/etcd/api/v3", "golang.org/x/net"},
 

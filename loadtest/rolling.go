@@ -1,18 +1,22 @@
 // A rolling update is judged by whether the replacement of replicas under load lost a request: [JudgeRolling] looks at
-// the run of one mode, and a [RollingResult] holds all of them. The load and the replacement are 'shop rolling'.
+// the run of one mode, and a [RollingResult] holds all of them. [Together] is the load; the replacement is
+// 'shop rolling'.
 
 package loadtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"lastitem/contract/api"
 	"lastitem/judge"
+	"lastitem/loadtest/plan"
 	"lastitem/say/text"
 )
 
@@ -34,6 +38,33 @@ type RollingMode struct {
 	Missing []string       `json:"missing,omitempty"` // why the audit is VACUOUS or INCONCLUSIVE
 	Lost    []string       `json:"lost,omitempty"`    // outcomes that a deploy must not cause
 	Error   string         `json:"error,omitempty"`   // the run broke off
+}
+
+// Named returns modes of the service that it can run, by their names. missing is the first that it cannot; "" = none.
+func (c *Control) Named(ctx context.Context, names []string) (modes []api.Mode, missing string, err error) {
+	all, err := c.Modes(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
+		if at < 0 || !all[at].Available {
+			return nil, name, nil
+		}
+		modes = append(modes, all[at])
+	}
+	return modes, "", nil
+}
+
+// Together runs a plan for each mode, all at the same time, and returns the results, each with its error.
+func Together(ctx context.Context, c *Control, modes []api.Mode, plans []plan.Plan) ([]Result, []error) {
+	results, errs := make([]Result, len(modes)), make([]error, len(modes))
+	var runs sync.WaitGroup
+	for i, m := range modes {
+		runs.Go(func() { results[i], errs[i] = Run(ctx, c, m, plans[i], nil) })
+	}
+	runs.Wait()
+	return results, errs
 }
 
 // expected are the answers that a deploy may cause: nothing happened, and no request was lost.

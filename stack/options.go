@@ -85,7 +85,8 @@ type Options struct {
 	// Lang is the language of what Log is told: "zh", else English. Errors, and the reasons that are errors, are English.
 	Lang string
 
-	unasked bool // nobody asked for the extras, so that a missing one is no error
+	unasked       bool   // nobody asked for the extras, so that a missing one is no error
+	redisPassword string // "" = a random one
 }
 
 // complete checks the options and fills in the defaults.

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -53,7 +54,7 @@ func redisKind(path string) string {
 // redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every
 // user of the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
 func redisServer(path, name, kind string, o *Options) server {
-	password := secret()
+	password := cmp.Or(o.redisPassword, secret())
 	loses := text.Of("its data were in memory")
 	switch {
 	case o.persistent():

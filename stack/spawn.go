@@ -141,6 +141,25 @@ func (s *Stack) SpawnNginx(ctx context.Context, o NginxServer) (*Running, error)
 	return run, err
 }
 
+// RedisServer describes a Redis that runs besides the parts of a stack.
+type RedisServer struct {
+	Name     string   // unique in the stack
+	Password string   // "" = a random one
+	Conf     []string // lines for the end of its redis.conf
+	Args     []string // for the end of its command line, "--sentinel"
+}
+
+// SpawnRedis starts a Redis and returns when it answers. An error: no program was found, or it did not start.
+func (s *Stack) SpawnRedis(ctx context.Context, o RedisServer) (*Running, error) {
+	path, err := Find(Redis)
+	if err != nil {
+		return nil, err
+	}
+	run, _, err := s.procs.spawn(ctx, redisServer(path, o.Name, "", &Options{redisPassword: o.Password, RedisConf: o.Conf,
+		RedisArgs: o.Args}))
+	return run, err
+}
+
 // SQLServer describes a database server that runs besides the parts of a stack.
 type SQLServer struct {
 	Name    string   // unique in the stack

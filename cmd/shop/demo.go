@@ -27,6 +27,7 @@ type demoFlags struct {
 	strict     bool
 	replicas   int
 	backend    string
+	engine     string
 	own        guest.OwnServers
 	extras     []string // that the selected modes need
 	url, token string
@@ -65,6 +66,8 @@ reason; with --strict it is an error instead, before anything is run, with what 
 With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run,
 its tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make
 are refused.
+
+With --engine the Redis or the SQL is one of several servers of which one takes over when another fails.
 
 With --rtt the servers are as far away as in a data centre: a proxy between each replica and each server delays every
 message by half the round trip. On loopback the window between two commands is microseconds wide, and few requests fall
@@ -105,6 +108,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 		}.Add(set, f.lang)
 		addRTT(set, f.lang, &f.rtt)
 		addOwn(set, f.lang, &f.own)
+		addEngine(cmd, f.lang, &f.engine)
 	})
 	cli.Flags{
 		{"url", &f.url, nil, text.Of("a running stack to use instead of starting one")},
@@ -126,13 +130,13 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 			{"no-color", &f.noColor, nil, noColorHelp},
 		}.Add(set, f.lang)
 	})
-	for _, own := range append([]string{"backend"}, ownFlags...) {
+	for _, own := range append([]string{"backend", "engine"}, ownFlags...) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)
 	}
 }
 
 // demo is the body of the command: a stack, the comparison, the table.
-func demo(cmd *cobra.Command, f *demoFlags) error {
+func demo(cmd *cobra.Command, f *demoFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -153,6 +157,11 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	f.extras = extras
 	var log stackLog
+	end, err := startEngine(cmd.Context(), f.engine, &f.own, f.lang, log.to(notes))
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, end()) }()
 	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, running *stack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
 		what.Instead = running.Instead()
@@ -165,7 +174,7 @@ var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replica
 
 // check refuses what is wrong on its face, before anything is started.
 func (f *demoFlags) check() error {
-	if err := checkBackendFlag(f.backend); err != nil {
+	if err := cmp.Or(checkBackendFlag(f.backend), checkEngine(f.engine)); err != nil {
 		return err
 	}
 	if err := positive(f.set, "vus", "requests", "stock"); err != nil {

@@ -90,7 +90,7 @@ func groups(lang string) []group {
 		{text.Of("Try it").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang),
 			newTrace(lang)}},
 		{text.Of("Judge it").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newJudge(lang),
-			newLab(lang), newService(lang)}},
+			newLab(lang), newFailover(lang), newService(lang)}},
 		{text.Of("Run it").In(lang), []*cobra.Command{
 			newServe(lang), newMigrate(lang), newStock(lang), newReconcile(lang),
 			newLock(lang), newRolling(lang), newConsoleCommand(lang),

@@ -9,14 +9,11 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"lastitem/contract/api"
 	"lastitem/internal/cli"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
@@ -182,6 +179,9 @@ func vacuous(why text.Text, args ...any) error {
 	return cli.Ended(exitInconclusive, text.Of("VACUOUS: %w"), why.Errorf(args...))
 }
 
+// noSuchMode is the error of a mode that cannot be sold by.
+var noSuchMode = text.Of("--mode %s: there is none, or it is not available here")
+
 // load sells by every mode at once until enough is closed.
 func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, token string) rolled {
 	control, err := loadtest.NewControl(url, token)
@@ -190,35 +190,26 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	}
 	defer control.Close()
 	control.Lang = f.lang
-	all, err := control.Modes(ctx)
+	modes, missing, err := control.Named(ctx, f.modes)
 	if err != nil {
 		return rolled{err: err}
 	}
-	modes := make([]api.Mode, len(f.modes))
-	for i, name := range f.modes {
-		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
-		if at < 0 || !all[at].Available {
-			return rolled{err: cli.Usage(text.Of("--mode %s: there is none, or it is not available here"), name)}
+	if missing != "" {
+		return rolled{err: cli.Usage(noSuchMode, missing)}
+	}
+	plans := make([]plan.Plan, len(modes))
+	for i := range modes {
+		plans[i] = plan.Plan{
+			Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1,
+			Seed:  uint64(i) + 1,
+			Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
 		}
-		modes[i] = all[at]
 	}
-	out := rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{},
-		Modes: make([]loadtest.RollingMode, len(modes))}}
-	results := make([]loadtest.Result, len(modes))
-	var runs sync.WaitGroup
+	out := rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{}}}
+	results, errs := loadtest.Together(ctx, control, modes, plans)
 	for i, m := range modes {
-		runs.Go(func() {
-			p := plan.Plan{
-				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1,
-				Seed:  uint64(i) + 1,
-				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
-			}
-			var err error
-			results[i], err = loadtest.Run(ctx, control, m, p, nil)
-			out.Modes[i] = loadtest.JudgeRolling(m.Name, results[i], err, f.lang)
-		})
+		out.Modes = append(out.Modes, loadtest.JudgeRolling(m.Name, results[i], errs[i], f.lang))
 	}
-	runs.Wait()
 	for _, r := range results {
 		for replica, n := range r.Served {
 			out.Served[replica] += n

@@ -121,7 +121,7 @@ func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 // starting are the commands that would start servers, with arguments that they refuse, or that name a server instead.
 var starting = map[string]string{
 	"demo": "--url=http://127.0.0.1:1", "rolling": "--url=http://127.0.0.1:1", "up": "--backend=none",
-	"play": "--backend=none", "trace": "none",
+	"play": "--backend=none", "trace": "none", "failover": "none",
 	"lab": "--store=none", "write-ups": "--backend=none", "stock": "101", "audit": "101", "lock": "show k",
 }
 

@@ -21,6 +21,7 @@ import (
 	"lastitem/loadtest/compare"
 	"lastitem/say/text"
 	"lastitem/stack"
+	"lastitem/stack/engine"
 )
 
 // ownFlags names the flags of guest.OwnServers.
@@ -92,6 +93,7 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 type stackFlags struct {
 	port, replicas int
 	backend, lang  string
+	engine         string
 	own            guest.OwnServers
 	rtt            time.Duration
 }
@@ -104,7 +106,52 @@ func (f *stackFlags) check(set *pflag.FlagSet) error {
 	case f.port < 0 || f.port > 65535:
 		return cli.Usage(portRange, f.port)
 	}
-	return cmp.Or(checkBackendFlag(f.backend), checkRTT(set, f.rtt, ownFlags...))
+	return cmp.Or(checkBackendFlag(f.backend), checkEngine(f.engine), checkRTT(set, f.rtt, ownFlags...))
+}
+
+// addEngine declares --engine.
+func addEngine(cmd *cobra.Command, lang string, kind *string) {
+	cli.Flags{
+		{"engine", kind, nil, text.Of("servers that take over from each other: cluster or sentinel as the Redis, " +
+			"replicated or galera as the SQL")},
+	}.Add(cmd.Flags(), lang)
+	for _, other := range []string{"redis", "sql", "rtt"} {
+		cmd.MarkFlagsMutuallyExclusive("engine", other)
+	}
+}
+
+// checkEngine refuses an engine that there is not; "" is none.
+func checkEngine(kind string) error {
+	if kind != "" && !slices.Contains(engine.Kinds, kind) {
+		return cli.Usage(text.Of("engine %q: want one of %s"), kind, strings.Join(engine.Kinds, ", "))
+	}
+	return nil
+}
+
+// startEngine starts an engine and makes it the user's own Redis or SQL. end ends it. With kind "" there is none.
+func startEngine(ctx context.Context, kind string, own *guest.OwnServers, lang string,
+	say func(format string, args ...any)) (end func() error, err error) {
+	if kind == "" {
+		return func() error { return nil }, nil
+	}
+	if err := engine.Installed(kind); err != nil {
+		return nil, &cli.Error{Code: exitInconclusive, Err: err}
+	}
+	e, err := engine.Start(ctx, kind, engine.Options{Log: inLanguage(lang, say)})
+	if err != nil {
+		return nil, err
+	}
+	if e.Redis != "" {
+		own.Redis = e.Redis
+	} else {
+		own.SQL = e.SQL
+	}
+	return e.Close, nil
+}
+
+// inLanguage returns a log that translates the formats that it is told.
+func inLanguage(lang string, say func(format string, args ...any)) func(format string, args ...any) {
+	return func(format string, args ...any) { say(text.Known(format).In(lang), args...) }
 }
 
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and

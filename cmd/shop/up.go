@@ -42,6 +42,9 @@ What only some modes need is started too where it is installed: etcd, ZooKeeper,
 and a Kafka broker, real where there are Java and its jars (scripts/real-kafka fetches them), else an embedded one
 (kfake).
 
+With --engine the Redis or the SQL is one of several servers of which one takes over when another fails; the log has
+their processes, for you to kill. 'shop failover' does that under load.
+
 Replicas and the balancer are started again when they die; so is a store whose data outlive it (MySQL,
 MariaDB, etcd, ZooKeeper, Kafka). Where another one dies the stack ends and says what was lost.
 
@@ -74,6 +77,7 @@ deleted at the end.`).In(lang),
 	}.Add(set, lang)
 	cli.FileFlag(set, "env")
 	addRTT(set, lang, &f.rtt)
+	addEngine(cmd, lang, &f.engine)
 	f.output.Secret = true
 	f.output.Add(cmd, lang, cli.Text, cli.JSON)
 	cli.AddLang(set, &f.lang)
@@ -81,12 +85,17 @@ deleted at the end.`).In(lang),
 }
 
 // up starts the stack, prints it, and runs it until ctx ends, or until a part dies that cannot be restarted.
-func up(cmd *cobra.Command, f *upFlags) error {
+func up(cmd *cobra.Command, f *upFlags) (err error) {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
 	defer announceEnd(cmd, f.lang)()
 	var log stackLog
+	end, err := startEngine(cmd.Context(), f.engine, &f.own, f.lang, log.to(cmd.ErrOrStderr()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, end()) }()
 	o := f.options(log.to(cmd.ErrOrStderr()))
 	con, err := f.listen(&o, &log)
 	if err != nil {

@@ -21,14 +21,22 @@ var ErrThreshold = text.Of("invalid threshold").Errorf()
 
 // Threshold is a bound that a run must keep, such as p(99)<50ms over the accepted requests, or oversold==0.
 type Threshold struct {
-	text    string
-	metric  metric
-	compare string
-	limit   float64 // nanoseconds for a latency
+	Bound
+	metric metric
 }
 
-// String returns the threshold as it was given, without blanks.
-func (t Threshold) String() string { return t.text }
+// Bound is a metric's name with a limit, such as gap<2s.
+type Bound struct {
+	Metric string
+
+	text    string
+	compare string
+	limit   float64 // nanoseconds for a latency
+	latency bool
+}
+
+// String returns the bound as it was given, without blanks.
+func (b Bound) String() string { return b.text }
 
 // metric is a figure that a threshold can bound.
 type metric struct {
@@ -123,50 +131,60 @@ var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
 // ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says
 // what is wrong, lists the metrics, and wraps [ErrThreshold].
 func ParseThreshold(said string) (Threshold, error) {
-	fail := func(why text.Text, args ...any) (Threshold, error) {
-		return Threshold{}, plan.Fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
+	b, err := ParseBound(said, func(name string) (known, latency bool) {
+		m, known := metrics[name]
+		return known, m.latency
+	}, slices.Sorted(maps.Keys(metrics)))
+	return Threshold{b, metrics[b.Metric]}, err
+}
+
+// ParseBound reads a bound of one of the metrics named; of says whether there is one of a name, and whether its limit
+// is a duration. The error is that of [ParseThreshold].
+func ParseBound(said string, of func(metric string) (known, latency bool), names []string) (Bound, error) {
+	fail := func(why text.Text, args ...any) (Bound, error) {
+		return Bound{}, plan.Fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
 	}
 	plain := strings.Join(strings.Fields(said), "")
 	parts := thresholdForm.FindStringSubmatch(plain)
 	if parts == nil {
 		return fail(text.Of("want a metric, one of < <= > >= == !=, and a limit, as in p(99)<50ms"))
 	}
-	t := Threshold{text: plain, compare: parts[2]}
-	var ok bool
-	if t.metric, ok = metrics[parts[1]]; !ok {
-		return fail(text.Of("no metric %q; there are: %s"), parts[1], strings.Join(slices.Sorted(maps.Keys(metrics)), ", "))
+	b := Bound{Metric: parts[1], text: plain, compare: parts[2]}
+	var known bool
+	if known, b.latency = of(b.Metric); !known {
+		return fail(text.Of("no metric %q; there are: %s"), parts[1], strings.Join(names, ", "))
 	}
-	if t.metric.latency {
+	if b.latency {
 		d, err := time.ParseDuration(parts[3])
 		if err != nil {
 			return fail(text.Of("%s wants a duration with its unit, as in 50ms, not %q"), parts[1], parts[3])
 		}
-		t.limit = float64(d)
-		return t, nil
+		b.limit = float64(d)
+		return b, nil
 	}
 	limit, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil {
 		return fail(text.Of("%s wants a plain number, not %q"), parts[1], parts[3])
 	}
-	t.limit = limit
-	return t, nil
+	b.limit = limit
+	return b, nil
 }
 
-// holds reports whether value keeps the bound.
-func (t Threshold) holds(value float64) bool {
-	switch t.compare {
+// Holds reports whether value keeps the bound.
+func (b Bound) Holds(value float64) bool {
+	switch b.compare {
 	case "<":
-		return value < t.limit
+		return value < b.limit
 	case "<=":
-		return value <= t.limit
+		return value <= b.limit
 	case ">":
-		return value > t.limit
+		return value > b.limit
 	case ">=":
-		return value >= t.limit
+		return value >= b.limit
 	case "==":
-		return value == t.limit
+		return value == b.limit
 	}
-	return value != t.limit
+	return value != b.limit
 }
 
 // Check checks every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every
@@ -206,21 +224,21 @@ func (t Threshold) check(runs []loadtest.Result) (value string, ok bool) {
 		if missing != "" {
 			return missing, false
 		}
-		if t.metric.every && !t.holds(v) {
-			return t.valueText(v), false
+		if t.metric.every && !t.Holds(v) {
+			return t.Value(v), false
 		}
 		greatest = max(greatest, v)
 	}
 	if t.metric.every {
-		return t.valueText(greatest), true
+		return t.Value(greatest), true
 	}
 	median := spread(runs, func(r loadtest.Result) float64 { v, _ := t.metric.of(r); return v }).Median
-	return t.valueText(median), t.holds(median)
+	return t.Value(median), t.Holds(median)
 }
 
-// valueText formats a measured value with the unit of its metric.
-func (t Threshold) valueText(v float64) string {
-	if t.metric.latency {
+// Value formats a measured value with the unit of its metric.
+func (b Bound) Value(v float64) string {
+	if b.latency {
 		return time.Duration(v).Round(time.Microsecond).String()
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)

@@ -1,15 +1,11 @@
 package testenv
 
 import (
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"lastitem/stack"
-	"lastitem/testkit"
+	"lastitem/stack/engine"
 )
 
 // RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test
@@ -121,37 +117,15 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 }
 
 // Galera starts two joined nodes of Galera, both of which may be written, and returns their DSNs. They answer 1047
-// until they are ready. The test must not be parallel.
+// until they are ready.
 func Galera(t testing.TB) []string {
 	t.Helper()
-	provider := Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
-	method := "rsync"
-	if os.Geteuid() == 0 { // the daemon by which the second node copies the first would serve as nobody
-		bin := t.TempDir()
-		for name, script := range map[string]string{
-			"wsrep_sst_root": "PATH=" + bin + ":$PATH exec wsrep_sst_rsync \"$@\"",
-			"rsync": "for a; do case $a in */rsync_sst.conf) sed -i '1i uid = 0' \"$a\";; esac; done\n" +
-				"PATH=${PATH#*:} exec rsync \"$@\"",
-		} {
-			testkit.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
-		}
-		t.Setenv("PATH", os.Getenv("PATH")+":"+bin) // the server looks into its own directory first
-		method = "root"
+	Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
+	_, dsns, _, err := engine.GaleraNodes(t.Context(), Own(t, []string{}...))
+	if err != nil {
+		t.Fatalf("testenv: %v", err)
 	}
-	addrs := []string{testkit.FreePort(t), testkit.FreePort(t)}
-	var dsns []string
-	for i, cluster := range []string{"gcomm://", "gcomm://" + addrs[0]} {
-		dsns = append(dsns, MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--binlog-format=ROW",
-			"--wsrep-cluster-address="+cluster, "--wsrep-node-address=127.0.0.1", "--wsrep-sst-method="+method,
-			"--wsrep-sst-receive-address="+testkit.FreePort(t), "--wsrep-provider-options=gmcast.listen_addr=tcp://"+addrs[i]+
-				";ist.recv_addr=tcp://"+testkit.FreePort(t))...)
-	}
-	first, err := mysql.ParseDSN(dsns[0])
-	testkit.Must(t, err)
-	second, err := mysql.ParseDSN(dsns[1])
-	testkit.Must(t, err)
-	second.User, second.Passwd = first.User, first.Passwd // the copy has the accounts of the first
-	return []string{dsns[0], second.FormatDSN()}
+	return dsns
 }
 
 // MySQLOn is [Own] for a MySQL or MariaDB on a data directory, which is filled where it is empty, and kept; conf are
