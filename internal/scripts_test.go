@@ -67,7 +67,8 @@ func TestExamplesUnknownName(t *testing.T) {
 	t.Parallel()
 	cmd := script(t, "scripts/examples", "redsync", "redsyncc")
 	out, err := cmd.CombinedOutput()
-	const want = "examples: no example 'redsyncc': there are redis-py-flask redsync redisson flask-psycopg vendure django-oscar spring\n"
+	const want = "examples: no example 'redsyncc': there are redis-py-flask redsync redisson flask-psycopg " +
+		"vendure django-oscar spring\n"
 	if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != 2 || string(out) != want {
 		t.Errorf("scripts/examples redsyncc: %v, %q, want exit 2 and %q", err, out, want)
 	}

@@ -110,9 +110,9 @@ type ended struct {
 }
 
 // cancels holds the requests that cancel or ship orders of somebody else's service against its books, which have only
-// orders that stand. An order that was answered as cancelled and stands is A, and so is one that was answered as shipped
-// and is gone. It returns the sales whose orders were cancelled, or may have been, and are gone, and what their units
-// did to the stock. Whether the units are there is another question.
+// orders that stand. An order that was answered as cancelled and stands is A, and so is one that was answered as
+// shipped and is gone. It returns the sales whose orders were cancelled, or may have been, and are gone, and what their
+// units did to the stock. Whether the units are there is another question.
 func (f *findings) cancels(ops []Op, cancels []ReservationOp, stands map[string]int) (gone []Op, back []shift) {
 	asked, kept, taken := endings(cancels), 0, 0
 	for _, op := range ops {

@@ -43,7 +43,8 @@ func TestLedgerAlone(t *testing.T) {
 		t.Errorf("Overall with a store down = %s, want INCONCLUSIVE", v)
 	}
 	l.Unavailable = map[api.Store]string{api.Redis: string(api.StaleRead)}
-	if r := OfLedger(l, "")[0]; r.Verdict != Inconclusive || !strings.Contains(r.Text(""), "SHOP_SQL lead to the primary") {
+	if r := OfLedger(l, "")[0]; r.Verdict != Inconclusive || !strings.Contains(r.Text(""),
+		"SHOP_SQL lead to the primary") {
 		t.Errorf("of a copy: %s, want INCONCLUSIVE, and what to do", r.Text(""))
 	}
 }

@@ -95,7 +95,8 @@ var lessons = []Lesson{
 		Name: "perfect-lock", Mode: "watchdog", Store: api.SQL, Stock: 1, Way: "xaaaaaaabbbbbb", splits: true, event: lag,
 		reached: oversold,
 		Title:   text.Of("The lock was perfect"),
-		Story: text.Of("A lock in Redis that nobody loses: here it never expires. The database has a replica. Reads outside " +
+		Story: text.Of("A lock in Redis that nobody loses: here it never expires. The database has a replica. Reads " +
+			"outside " +
 			"transactions go to the replica, transactions to the primary, as a read-write splitter does it. You decide when " +
 			"the replica applies what the primary has committed."),
 		Aim:  text.Of("Two orders, though there was one item. Nobody dies, and no lock expires."),

@@ -106,7 +106,8 @@ func (c *client) answer() string {
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
-// look reads the stores of a lesson: Redis, which has the locks, and the database, and its replica, if it has the stock.
+// look reads the stores of a lesson: Redis, which has the locks, and the database, and its replica, if it has the
+// stock.
 func (p *play) look(ctx context.Context) (s Stores, err error) {
 	s.SQL = []gear.Table{}
 	lane, l := p.lane, p.lesson

@@ -227,14 +227,14 @@ func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
 	}
 }
 
-// whoAnswers reads the shop's own table, as requests do, and names the server that answers: UUID_SHORT is made of its id
-// and of the second in which it was started, above 24 bits that count. @@server_id would not do: some splitters keep
+// whoAnswers reads the shop's own table, as requests do, and names the server that answers: UUID_SHORT is made of its
+// id and of the second in which it was started, above 24 bits that count. @@server_id would not do: some splitters keep
 // what has an @ at the primary, ProxySQL ties a session to one server for it, and nodes of Galera may share an id. Nor
 // would a comment in front, since the rules of a splitter may ask for a text that begins with SELECT.
 const whoAnswers = "SELECT UUID_SHORT() >> 24, COUNT(*) FROM product_stock WHERE id = 0"
 
-// asksOutside is how often a read outside a transaction is tried, since a splitter may have the primary among those that
-// it lets answer.
+// asksOutside is how often a read outside a transaction is tried, since a splitter may have the primary among those
+// that it lets answer.
 const asksOutside = 5
 
 // warnOfSplitter warns if another server answers outside a transaction than inside, as behind a read-write splitter.

@@ -21,9 +21,9 @@ import (
 	"lastitem/testkit/storetest"
 )
 
-// A mode that cannot meet the hazard stale ('–') reads nothing in SQL outside a transaction: not for a sale, not for two
-// refusals, not for what it holds. handoff, which can, shows that the proxy sees such reads. kafka reads only in which
-// run the product is: an older run makes the record void, which sells nothing and is answered as unknown.
+// A mode that cannot meet the hazard stale ('–') reads nothing in SQL outside a transaction: not for a sale, not for
+// two refusals, not for what it holds. handoff, which can, shows that the proxy sees such reads. kafka reads only in
+// which run the product is: an older run makes the record void, which sells nothing and is answered as unknown.
 func TestNoPlainReadWhereNothingIsStale(t *testing.T) {
 	t.Parallel()
 	env := withKafka(t, stocktest.Real(t))

@@ -66,8 +66,8 @@ type view struct {
 	now, overdue int64 // held units, by that time
 }
 
-// view runs body in a snapshot that has every commit of before. [store.ErrCopy]: the server is one that may lack some. A
-// node of Galera is told to wait for the others' commits, on a connection that is used for nothing else.
+// view runs body in a snapshot that has every commit of before. [store.ErrCopy]: the server is one that may lack some.
+// A node of Galera is told to wait for the others' commits, on a connection that is used for nothing else.
 func (s *Store) view(ctx context.Context, body func(*view) error) error {
 	pool, err := s.db.DB()
 	if err != nil {
