@@ -52,7 +52,7 @@ func newFailover(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "failover ENGINE",
 		Short: text.Of("Strike the database server that matters under load, and say what the failover cost").In(lang),
-		Long: text.Of(`Starts private servers of which one takes over when another fails, and two replicas of the shop on them.
+		Long: text.Of(`Starts private servers of which one takes over when another fails, and two replicas of the shop.
 It sells by each mode, strikes the server that has the stock, goes on until eight seconds after another server has taken
 over, and has the audit judge each product.
 
