@@ -253,14 +253,14 @@ func (l *struckLoad) run(ctx context.Context, running *stack.Stack) error {
 		defer close(ended)
 		results, errs = loadtest.Together(load, control, loads, plans)
 	}()
-	err = l.strikeUnder(ctx, ended)
-	if err != nil {
+	struck := l.strikeUnder(ctx, ended)
+	if struck != nil {
 		stop()
 	} else {
 		close(l.enough)
 	}
 	<-ended
-	if err = errors.Join(append(errs, err)...); err != nil {
+	if err := errors.Join(append(errs, struck)...); err != nil {
 		return err
 	}
 	return l.judge(ctx, control, modes, spared, results)

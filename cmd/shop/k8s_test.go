@@ -74,7 +74,7 @@ func TestKubernetesRunsIt(t *testing.T) {
 	c := p.Containers[0]
 	redis, dir, shop := testenv.Redis(t), t.TempDir(), program(t)
 	for _, d := range []string{filepath.Dir(dir), dir, filepath.Dir(shop)} { // for a user who is not the test's
-		testkit.Must(t, os.Chmod(d, 0o755)) //nolint:gosec // it must be read
+		testkit.Must(t, os.Chmod(d, 0o755))
 	}
 	for name, value := range map[string]string{"redis": redis.URL, "sql": testenv.MySQL(t), "admin-token": "t0ken"} {
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(value), 0o444))

@@ -122,7 +122,8 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (_ *play
 		return nil, err
 	}
 	p.stores = p.start
-	return p, p.count(ctx)
+	err = p.count(ctx)
+	return p, err
 }
 
 // split has the replica answer what the clients read outside transactions.

@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestJudge(t *testing.T) {
 	for at := int64(12_500); at < 14_000; at += 25 {
 		sales = append(sales, op("later", at, at+10, judge.OK))
 	}
-	history := append(sales,
+	history := append(slices.Clone(sales),
 		op("told", 9_999, 10_500, judge.Unknown), op("told", 12_600, 12_610, judge.OK),
 		op("untold", 10_100, 10_200, judge.Refused), op("untold", 11_000, 11_400, judge.Unknown),
 		op("waits", 10_300, 13_000, judge.OK))

@@ -288,7 +288,7 @@ func (e *Engine) lag(ctx context.Context, master node, followers []*redis.Client
 	e.links = append(e.links, link)
 	host, port, _ := net.SplitHostPort(link.Addr)
 	for _, f := range followers {
-		err = errors.Join(err, f.SlaveOf(ctx, host, port).Err())
+		err = errors.Join(err, f.ReplicaOf(ctx, host, port).Err())
 	}
 	return errors.Join(err, until(ctx, "the replicas behind the slow link", complete))
 }

@@ -140,16 +140,19 @@ func (v *view) notCopy() error {
 		return nil
 	}
 	for _, ask := range replicaStates {
-		rows, err := v.conn.QueryContext(v.ctx, ask)
+		replicates := false
+		err := eachRow(v.ctx, v.conn, ask, nil, func(*sql.Rows) error {
+			replicates = true
+			return nil
+		})
 		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == erParse {
 			continue
 		}
 		if err != nil { // no right to ask
 			return fmt.Errorf("%w: %w", store.ErrCopy, err)
 		}
-		replicates := rows.Next()
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil || !replicates {
-			return statementError(err)
+		if !replicates {
+			return nil
 		}
 		break
 	}
