@@ -105,9 +105,8 @@ func recording(t *testing.T, name string) (all []byte) {
 	return all
 }
 
-// The codec reads the same commands from each client, however it sends them: psycopg sends queries, pg prepares every
-// time, pg's second recording, asyncpg and pgx prepare once, and pgjdbc uses a name from the fifth time on, for COMMIT
-// too.
+// The codec reads the same commands from each client, however it sends them: psycopg sends queries, TypeORM prepares
+// every time, pg, asyncpg and pgx prepare once, and pgjdbc uses a name from the fifth time on, for COMMIT too.
 // Every command but the last, which ends the connection, is answered, in order.
 func TestPostgresRecorded(t *testing.T) {
 	t.Parallel()
@@ -115,6 +114,7 @@ func TestPostgresRecorded(t *testing.T) {
 		read, write = "SELECT stock FROM products WHERE id = ?", "UPDATE products SET stock = ? WHERE id = ?"
 		order       = "INSERT INTO orders (id, product) VALUES (?)"
 		less        = "UPDATE products SET stock = stock - ? WHERE id = ?"
+		entity      = "SELECT products.id AS products_id, products.stock AS products_stock FROM products products "
 	)
 	for name, tt := range map[string]struct {
 		calls  []string // how often each pattern comes, in the order in which they come first
@@ -132,6 +132,14 @@ func TestPostgresRecorded(t *testing.T) {
 		// pg 8.23.1, Node 20: two purchases, an order that is there, LISTEN and NOTIFY.
 		"pg": {[]string{"2 BEGIN", "2 " + read, "2 " + write, "3 " + order, "2 COMMIT", "1 SELECT pg_notify(?)"},
 			"INSERT INTO orders (id, product) VALUES ('n1', '7')", "23505"},
+		// TypeORM 0.3.31 on pg 8.23.1, Node 20: two purchases, an order that is there, a savepoint. It reads a row again
+		// before it saves it.
+		"typeorm": {[]string{"1 SELECT * FROM current_schema()", "3 START TRANSACTION",
+			"2 " + entity + "WHERE ((products.id = ?)) LIMIT ?", "2 " + entity + "WHERE products.id IN (?)",
+			"2 UPDATE products SET stock = ? WHERE id IN (?)", "4 INSERT INTO orders(id, product) VALUES (?)", "3 COMMIT",
+			"1 SAVEPOINT ?", "1 " + less, "1 RELEASE SAVEPOINT ?", "1 SELECT orders.id AS orders_id, orders.product AS " +
+				"orders_product FROM orders orders WHERE orders.id IN (?)"},
+			`UPDATE "products" SET "stock" = '9' WHERE "id" IN ('7')`, "23505"},
 		// pgjdbc 42.7.8, Java 17: seven purchases, a batch of three, an empty query to check the connection, an order that
 		// is there.
 		"pgjdbc": {[]string{"9 BEGIN", "7 " + read, "7 " + write, "8 " + order, "8 COMMIT",
