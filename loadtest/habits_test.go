@@ -154,7 +154,7 @@ var wrongHabits = []habit{
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
 	{"reads, then cancels", judge.Broken, "", "O", cancelling},
-	{"reads, then cancels", judge.Broken, "answered as shipped and were cancelled", "A", shipping},
+	{"reads, then cancels", judge.Broken, "answered as shipped and", "A", shipping},
 	{"cancels without the units", judge.Broken, "", "L", cancelling},
 	{"says cancelled", judge.Broken, "answered as cancelled and stand", "A", cancelling},
 }

@@ -46,7 +46,8 @@ func TestDocsNameCommands(t *testing.T) {
 					t.Errorf("%s: shop %s: no such command", doc, call[1])
 					continue
 				}
-				for _, f := range longFlag.FindAllStringSubmatch(call[2], -1) {
+				flags, _, _ := strings.Cut(call[2], " -- ") // what comes after it belongs to another program
+				for _, f := range longFlag.FindAllStringSubmatch(flags, -1) {
 					seen["flag"]++
 					if cmd.Flags().Lookup(f[1]) == nil {
 						t.Errorf("%s: shop %s --%s: no such flag", doc, call[1], f[1])
