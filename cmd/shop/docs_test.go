@@ -46,7 +46,7 @@ func TestDocsNameCommands(t *testing.T) {
 					t.Errorf("%s: shop %s: no such command", doc, call[1])
 					continue
 				}
-				flags, _, _ := strings.Cut(call[2], " -- ") // what comes after it belongs to another program
+				flags, _, _ := strings.Cut(call[2], " -- ") // the rest is of another program
 				for _, f := range longFlag.FindAllStringSubmatch(flags, -1) {
 					seen["flag"]++
 					if cmd.Flags().Lookup(f[1]) == nil {

@@ -64,7 +64,7 @@ over, and has the audit judge each product.
               leads to the other one when it has the quorum
 
 A strike is one of
-  kill        SIGKILL; what is on its way to the replicas is lost
+  kill        SIGKILL; the replicas never get what was on its way to them
   stop        SIGSTOP, and SIGCONT five seconds after the takeover: the old master comes back
   cut         nothing reaches the server any more, from the shop or its replicas, until five seconds after the takeover;
               for sentinel and replicated; the nodes of the others dial each other directly

@@ -173,7 +173,7 @@ func flagOf(set *pflag.FlagSet, x shopfile.Setting) *pflag.Flag {
 }
 
 // where says of a mistake that names a flag which field of the file it is, of several the one whose value it shows.
-// What is missing is missing at the file's beginning. A mistake in a flag that was given is not the file's.
+// A field that is missing is reported in line 1. The file is not named for a mistake in a flag that was given.
 func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if err == nil || s.file == nil {
 		return err
