@@ -22,8 +22,8 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// stepShop sells in three steps: a page with a token, a cart, and a payment. Unless it is mended, everybody who has a
-// cart reads the stock before the first of them writes it: whoever buys alone is served well.
+// stepShop sells in three steps: a page with a token, a cart, and a payment. It answers the first payment when everybody
+// who has a cart has come to pay. Unless it is mended, each has read the stock by then: it serves well who buys alone.
 type stepShop struct {
 	mended bool
 
@@ -34,7 +34,7 @@ type stepShop struct {
 	csrf    map[string]string // by session
 	shipped map[string]bool
 	carts   int // since the stock was set
-	read    int // how many have read the stock
+	came    int // how many have come to pay
 }
 
 func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `<form><input name="csrf" value="%s"></form>`, s.csrf[id])
 	case at == "PUT /stock":
 		_, _ = fmt.Sscan(r.FormValue("n"), &s.stock)
-		s.orders, s.carts, s.read = nil, 0, 0
+		s.orders, s.carts, s.came = nil, 0, 0
 	case at == "GET /stock":
 		fmt.Fprintf(w, `{"stock": %d, "orders": [%s]}`, s.stock, strings.Join(s.orders, ","))
 	case s.csrf[session] == "" || r.FormValue("csrf") != s.csrf[session]:
@@ -72,10 +72,13 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *stepShop) pay(w http.ResponseWriter) {
 	left := s.stock
-	s.read++
+	s.came++
 	s.paying.Broadcast()
-	for !s.mended && s.read < s.carts {
+	for s.came < s.carts {
 		s.paying.Wait()
+	}
+	if s.mended {
+		left = s.stock
 	}
 	if left < 1 {
 		fmt.Fprint(w, `{"error": "sold out"}`)
