@@ -54,7 +54,7 @@ examples: build ## the fault lab on services of others: redis-py and psycopg wit
 ##@ With Docker
 
 .PHONY: up
-up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready: PROFILES='etcd kafka' or all
+up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready: PROFILES='etcd kafka' or all, or cluster or sentinel
 	@PROFILES='$(PROFILES)' scripts/compose up
 
 .PHONY: compose-demo

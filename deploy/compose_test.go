@@ -61,7 +61,18 @@ var profiles = map[string]struct {
 	"consul":    {[]string{"consul"}, "http://consul:8500"},
 	"kafka":     {[]string{"kafka"}, "kafka:9092"},
 	"observe":   {[]string{"prometheus", "grafana", "jaeger"}, "http://jaeger:4318"},
+	"cluster": {
+		[]string{"cluster-1", "cluster-2", "cluster-3", "cluster-4", "cluster-5", "cluster-6"},
+		"redis://:geheim@cluster-1:6379,redis://:geheim@cluster-2:6379,redis://:geheim@cluster-3:6379",
+	},
+	"sentinel": {
+		[]string{"redis-1", "redis-2", "redis-3", "sentinel-1", "sentinel-2", "sentinel-3"},
+		"redis+sentinel://:geheim@sentinel-1:26379,sentinel-2:26379,sentinel-3:26379/mymaster/0?sentinel_password=geheim",
+	},
 }
+
+// inAll are the profiles that PROFILES=all stands for: no other Redis in place of the one.
+var inAll = []string{"redlock", "etcd", "zookeeper", "consul", "kafka", "observe"}
 
 // variable is the setting of the shops that a profile writes.
 func variable(profile string) string {
@@ -166,10 +177,7 @@ func composeRules(t *testing.T) []composeRule {
 		}, [][2]string{{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""}}},
 		{"a replica advises the profile of what is missing", "shop-", func(_ string, s service) bool {
 			advice, want := map[string]string{}, map[string]string{}
-			for profile := range profiles {
-				if profile == "observe" { // no mode needs it
-					continue
-				}
+			for _, profile := range inAll[:5] { // no mode needs observe
 				want[profile] = "add " + profile + " to the PROFILES of make up"
 			}
 			return json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &advice) == nil && maps.Equal(advice, want)
@@ -241,8 +249,8 @@ func TestComposeReadsItsFile(t *testing.T) {
 		testkit.Missing(t, "compose", fmt.Errorf("apt-get install docker-compose-v2: %w", err))
 	}
 	cmd := exec.CommandContext(t.Context(), docker, "compose", "--file", composeFile, "config", "--quiet")
-	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES=redlock,etcd,zookeeper,consul,kafka,observe",
-		"SHOP_ADMIN_TOKEN=a", "SHOP_REDIS_PASSWORD=b", "SHOP_SQL_PASSWORD=c")
+	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES="+everyProfile, "SHOP_ADMIN_TOKEN=a",
+		"SHOP_REDIS_PASSWORD=b", "SHOP_SQL_PASSWORD=c", "SHOP_REDIS=d")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("docker compose config: %v\n%s", err, out)
 	}
@@ -271,7 +279,7 @@ func TestRedisMemory(t *testing.T) {
 
 // generated are the settings that make up makes by itself.
 var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET",
-	"COMPOSE_PROJECT_NAME"}
+	"SHOP_REDIS", "COMPOSE_PROJECT_NAME"}
 
 // fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is
 // healthy.
@@ -356,8 +364,10 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 	}
 }
 
+const everyProfile = "redlock,etcd,zookeeper,consul,kafka,observe,cluster,sentinel"
+
 // downCall removes everything, whichever profiles are on.
-const downCall = "[redlock,etcd,zookeeper,consul,kafka,observe] compose down --volumes --remove-orphans"
+const downCall = "[" + everyProfile + "] compose down --volumes --remove-orphans"
 
 // make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are
 // chosen, beside what the user has written there.
@@ -378,22 +388,44 @@ func TestComposeProfiles(t *testing.T) {
 	s.want(two, calls, "up")
 	s.want(two, []string{"[etcd,redlock] compose logs"}, "logs")
 	s.want(two, []string{downCall}, "down")
-	all := map[string]string{"COMPOSE_PROFILES": "redlock,etcd,zookeeper,consul,kafka,observe"}
-	for name, p := range profiles {
-		all[variable(name)] = p.address
+	all := map[string]string{"COMPOSE_PROFILES": strings.Join(inAll, ",")}
+	none := map[string]string{"COMPOSE_PROFILES": ""}
+	for _, name := range inAll {
+		all[variable(name)], none[variable(name)] = profiles[name].address, ""
 	}
 	s.want(all, []string{"[redlock,etcd,zookeeper,consul,kafka,observe] compose up -d"}, "up", "PROFILES=all")
-	none := map[string]string{"COMPOSE_PROFILES": ""}
-	for name := range profiles {
-		none[variable(name)] = ""
-	}
-	s.want(none, []string{"[] compose up -d",
-		"[redlock,etcd,zookeeper,consul,kafka,observe] compose rm --stop --force -v kafka"}, "up", "PROFILES=none")
+	s.want(none, []string{"[] compose up -d", "[" + everyProfile + "] compose rm --stop --force -v kafka"}, "up",
+		"PROFILES=none")
 
 	own := newComposeScript(t) // an address of the user's own
 	testkit.Must(t, os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600))
 	own.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka",
 		"SHOP_KAFKA": "kafka:9092"}, nil, "up", "PROFILES=kafka")
+}
+
+// The profiles cluster and sentinel replace the one Redis, each alone, and not an address of the user's own.
+func TestComposeRedis(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	for i, c := range []struct{ profiles, own, want string }{
+		{"cluster", "", profiles["cluster"].address},
+		{"sentinel", "", profiles["sentinel"].address},
+		{"none", "", "redis://:geheim@redis:6379/0"},
+		{"cluster", "rediss://redis.example:6379", "rediss://redis.example:6379"},
+	} {
+		env := []string{"SHOP_REDIS_PASSWORD=geheim", "PROFILES=" + c.profiles}
+		if c.own != "" {
+			testkit.Must(t, os.WriteFile(s.dir+"/.env", []byte("SHOP_REDIS="+c.own+"\n"), 0o600))
+		}
+		said, _, _, err := s.run("up", env...)
+		if got := read(t, s.dir+"/.env"); err != nil || !strings.Contains(got, "SHOP_REDIS="+c.want+"\n") {
+			t.Errorf("%q: %v, want SHOP_REDIS=%s in .env\n%s\n%s", env, err, c.want, got, said)
+		}
+		testkit.Is(t, strings.Contains(said, "another one than before"), i == 1 || i == 2, "%q says that it is empty", env)
+	}
+	if said, _, _, err := s.run("up", "PROFILES=sentinel cluster"); err == nil || !strings.Contains(said, "not both") {
+		t.Errorf("two Redis at once: %v\n%s", err, said)
+	}
 }
 
 // scripts/compose roll replaces one replica after the other, then the console, and nothing else; an image that was
@@ -464,7 +496,8 @@ func TestComposeOnOneProcessor(t *testing.T) {
 // A profile that there is not is refused before Docker is asked, and before anything is written.
 func TestComposeUnknownProfile(t *testing.T) {
 	t.Parallel()
-	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka observe, or all, or none"
+	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka observe cluster sentinel, or all, " +
+		"or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
 		writePrograms(t, s.dir, map[string]string{"bin/docker": docker})
