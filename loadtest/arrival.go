@@ -39,12 +39,14 @@ func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended in
 			return
 		}
 	}
+	await := func() {}
 	if v.Twice && w.second != nil {
-		defer w.again(ctx, rec, ask, intended)()
+		await = w.again(ctx, rec, ask, intended)
 	}
 	sold := w.insist(ctx, rec, ask, intended, false, w.plan.Retry+1)
+	await() // the second click may have sold another order, and what ends this one needs its connection
 	if w.script.endings != nil && sold.Outcome == judge.OK {
-		ask.Order = sold.OrderID
+		ask.Order, ask.Visit = sold.OrderID, ask.Visit.About(sold.OrderID)
 		w.end(ctx, rec, ask)
 	}
 }

@@ -117,6 +117,11 @@ var rightHabits = []habit{
 	{"", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", shipping},
 	{"numbers of its own", judge.Exact, "", "", cancelling},
+	{"", judge.Exact, "", "", func(f *target.Foreign, p *plan.Plan) { // both clicks buy, and the first order is cancelled
+		cancelling(f, p)
+		f.Request, f.Buy[0].Body, p.Reserving.DoubleClicks = "", `{"n":{{quantity}}}`, 1
+		p.Stock, p.Requests = 400, 240
+	}},
 	{"puts units back later", judge.Inconclusive, "put the units back some time after", "",
 		func(f *target.Foreign, p *plan.Plan) {
 			cancelling(f, p)

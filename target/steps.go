@@ -119,6 +119,17 @@ func (v *Visit) Buy(ctx context.Context, via Via, ask bool) (Reply, Answer, erro
 	return r, said, err
 }
 
+// About is the visit of the same buyer with another order as {{order}}; "" = with the same.
+func (v *Visit) About(order string) *Visit {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	values := maps.Clone(v.values)
+	if order != "" {
+		values["order"] = order
+	}
+	return &Visit{Note: v.Note, f: v.f, jar: v.jar, values: values}
+}
+
 // End sends what ends the order that the buyer has bought, [judge.Cancel] or [judge.Ship], and returns the answer, and
 // what it means: the code says of a refusal that the order cannot be cancelled, or shipped, any more.
 func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) {
