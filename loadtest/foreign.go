@@ -268,7 +268,10 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	if linked.Unnamed > 0 && len(in.Cancels) > 0 {
 		r.Missing = append(r.Missing, text.Of("which orders were cancelled: %d [answer names|answers name] none of the "+
 			"orders that were read; sold: {order: PLACE} gives the place of its id").With(linked.Unnamed).In(f.Lang))
-		r = undecided(r)
+		oversold, lost := r.Oversold, r.LostUpdates
+		if r = undecided(r); oversold+lost > 0 { // the orders that stand and the stock prove it, whatever their names
+			r.Verdict, r.Found, r.Oversold, r.LostUpdates = judge.Broken, "O", oversold, lost
+		}
 	}
 	if linked.Shared > 0 && r.Verdict == judge.Exact {
 		r.Missing = append(r.Missing, text.Of("%d orders share with another the name by which the answers name them, such "+

@@ -159,6 +159,11 @@ var wrongHabits = []habit{
 	{"200 and a flag, oversold", judge.Broken, "", "O", nil},
 	{"sells to all", judge.Broken, "", "O", nil},
 	{"reads, then cancels", judge.Broken, "", "O", cancelling},
+	{"reads, then cancels", judge.Broken, "which orders were cancelled", "O",
+		func(f *target.Foreign, p *plan.Plan) { // some answers name no order
+			cancelling(f, p)
+			f.Order = target.Save{Regex: `"order_id":([0-9]*[0-8])}`}
+		}},
 	{"reads, then cancels", judge.Broken, "answered as shipped and", "A", shipping},
 	{"cancels without the units", judge.Broken, "", "L", cancelling},
 	{"says cancelled", judge.Broken, "answered as cancelled and stand", "A", cancelling},
