@@ -182,17 +182,24 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 	t.Parallel()
 	svc := theirs(t, "http://127.0.0.1:1", nil).newService(map[int64]int64{1: 5}, newWitness())
 	svc.ledger = func(_ context.Context, product int64) (*api.Ledger, error) { return shelfOf(product, 5, 4), nil }
-	history := []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1, Return: 1},
-		{Client: 1, Outcome: judge.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
-	for ago, want := range map[time.Duration]judge.Verdict{20 * time.Second: judge.Inconclusive,
-		time.Minute: judge.Exact} {
-		res := Result{Mode: "foreign", Plan: plan.Plan{Product: 1, Products: 1}, History: history,
-			Started: time.Now().Add(-ago)}
+	for _, tt := range []struct {
+		ago, purchase, cancel time.Duration // since the start, and the ends of two unanswered requests
+		want                  judge.Verdict
+	}{
+		{20 * time.Second, 10 * time.Second, 1, judge.Inconclusive},
+		{20 * time.Second, 1, 10 * time.Second, judge.Inconclusive},
+		{time.Minute, 10 * time.Second, 10 * time.Second, judge.Exact},
+	} {
+		res := Result{Mode: "foreign", Plan: plan.Plan{Product: 1, Products: 1}, Started: time.Now().Add(-tt.ago),
+			History: []judge.Op{{Outcome: judge.OK, ProductID: 1, Quantity: 1, Return: 1},
+				{Client: 1, Outcome: judge.Unknown, ProductID: 1, Quantity: 1, Return: int64(tt.purchase)}},
+			Cancels: map[int64][]judge.ReservationOp{1: {{Kind: judge.Cancel, Outcome: judge.Unknown,
+				Return: int64(tt.cancel)}}}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		judgeAll(&res, svc, settleAll(ctx, svc, &res))
 		cancel()
-		if v := res.Verdicts[0]; v.Verdict != want {
-			t.Errorf("read %s after the start: %s (%q), want %s", ago, v.Verdict, v.Missing, want)
+		if v := res.Verdicts[0]; v.Verdict != tt.want {
+			t.Errorf("%+v: %s (%q)", tt, v.Verdict, v.Missing)
 		}
 	}
 }

@@ -158,6 +158,11 @@ func asked(res *Result, at func(judge.Op) int64) map[int64]int64 {
 	for _, ops := range res.Adjusts {
 		history = append(history, ops...)
 	}
+	for product, ops := range res.Cancels {
+		for _, op := range ops {
+			history = append(history, judge.Op{ProductID: product, Call: op.Call, Return: op.Return, Outcome: op.Outcome})
+		}
+	}
 	for _, op := range history {
 		last, seen := products[op.ProductID]
 		if !seen {
