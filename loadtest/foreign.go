@@ -219,7 +219,7 @@ func (f Foreign) judgeBooks(in judge.Input, before int64, b bookkeeping, w *witn
 		judged := func(in judge.Input) judge.Report {
 			return judge.Foreign(before, b.ledger.Stock[target.ForeignStore], in)
 		}
-		open := w.promise(in.History, nil)
+		open := w.promise(in.History, nil, in.Cancels)
 		return excuse(w.doubt(judged(in), nil, open), readings(f.Remote, in, b, w), judged)
 	}
 	return judge.Report{Verdict: judge.Inconclusive, Lang: f.Lang, Missing: []string{text.ErrorIn(f.Lang, unread)}}
@@ -244,7 +244,7 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	orders, several := split(linked.Ops, linked.Orders, asked)
 	l.Orders, in.History = orders, linked.Ops
 	in.Store, in.Ledger, in.History = target.ForeignStore, l, target.Named(in.History, orders)
-	open := w.promise(in.History, orders)
+	open := w.promise(in.History, orders, in.Cancels)
 	r := excuse(w.doubt(judgeRows(in), orders, open), readings(f.Remote, in, b, w), judgeRows)
 	r.Orders = rows
 	if !quantity {

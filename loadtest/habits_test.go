@@ -117,6 +117,7 @@ var rightHabits = []habit{
 	{"", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", shipping},
 	{"numbers of its own", judge.Exact, "", "", cancelling},
+	{"says 202", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", func(f *target.Foreign, p *plan.Plan) { // both clicks buy, and the first order is cancelled
 		cancelling(f, p)
 		f.Request, f.Buy[0].Body, p.Reserving.DoubleClicks = "", `{"n":{{quantity}}}`, 1

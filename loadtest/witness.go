@@ -127,8 +127,8 @@ func (w *witness) strange(history []judge.Op, lang string) (all []string) {
 }
 
 // promise makes the good answers unknown that name none of the orders, if the service promises orders that it writes
-// later, and returns how many orders are missing for them.
-func (w *witness) promise(history []judge.Op, orders []api.Order) (open int) {
+// later, and returns how many orders are missing for them. An order that may have been cancelled was written.
+func (w *witness) promise(history []judge.Op, orders []api.Order, cancels []judge.ReservationOp) (open int) {
 	if !w.promised {
 		return 0
 	}
@@ -136,7 +136,13 @@ func (w *witness) promise(history []judge.Op, orders []api.Order) (open int) {
 	for _, o := range orders {
 		written[o.OrderID] = true
 	}
-	sold := 0
+	sold, gone := 0, 0
+	for _, op := range cancels {
+		if mayCancel(op) && op.OrderID != "" && !written[op.OrderID] {
+			written[op.OrderID] = true
+			gone++
+		}
+	}
 	for i, op := range history {
 		if op.Outcome != judge.OK {
 			continue
@@ -145,7 +151,12 @@ func (w *witness) promise(history []judge.Op, orders []api.Order) (open int) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
-	return max(0, sold-len(orders))
+	return max(0, sold-len(orders)-gone)
+}
+
+// mayCancel says whether an order may be gone by this request.
+func mayCancel(op judge.ReservationOp) bool {
+	return op.Kind == judge.Cancel && (op.Outcome == judge.OK || op.Outcome == judge.Unknown)
 }
 
 // doubt makes a verdict INCONCLUSIVE that rests on answers which contradict each other or the books, and says what

@@ -368,6 +368,8 @@ func (s *Shop) sell(w http.ResponseWriter, p string, n int64, key string, asked 
 	case "redirects":
 		w.Header().Set("Location", fmt.Sprint("/order/", s.write(p, n)["order_id"]))
 		w.WriteHeader(http.StatusSeeOther)
+	case "says 202":
+		send(w, http.StatusAccepted, s.write(p, n))
 	case "one text for all":
 		s.write(p, n)
 		_, _ = w.Write([]byte("thank you"))
