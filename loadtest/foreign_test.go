@@ -237,6 +237,24 @@ func TestUnknownStatus(t *testing.T) {
 	}
 }
 
+// A list that has as many orders as a page may be a part of all; those that were cancelled are not on it.
+func TestListed(t *testing.T) {
+	t.Parallel()
+	for rows, want := range map[int]int{9: 0, 10: 1} {
+		in := judge.Input{Ledger: &api.Ledger{}, Cancels: []judge.ReservationOp{
+			{Kind: judge.Cancel, Outcome: judge.OK, OrderID: "3"}}}
+		for i := range int64(rows + 2) { // 3 was cancelled, and 5 is missing
+			o := api.Order{OrderID: fmt.Sprint(i)}
+			in.History = append(in.History, judge.Op{Outcome: judge.OK, OrderID: o.OrderID, Call: i, Return: i + 1})
+			if i != 3 && i != 5 {
+				in.Ledger.Orders = append(in.Ledger.Orders, o)
+			}
+		}
+		_, n := listed(in)
+		testkit.Is(t, n, want, "orders that a list of %d may lack", rows)
+	}
+}
+
 // The judge speaks the language of the user about a foreign service too.
 func TestForeignInChinese(t *testing.T) {
 	t.Parallel()

@@ -114,25 +114,32 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 			all = append(all, reading{other, why.With(n, s.Member, s.Row)})
 		}
 	}
-	there := map[string]bool{}
-	for _, o := range in.Ledger.Orders {
-		there[o.OrderID] = true
-	}
-	for _, op := range in.Cancels { // or it was, and is not missed
-		there[op.OrderID] = there[op.OrderID] || op.Kind == judge.Cancel && op.Outcome != judge.Refused
-	}
-	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] }); n > 0 && n <= b.gone {
+	there, cancelled := accounted(in)
+	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] && !cancelled[op.OrderID] }); n > 0 &&
+		n <= b.gone {
 		unproven(stood.History)
 		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their " +
 			"units come back? A shorter --settle reads before that")
 		all = append(all, reading{stood, why.With(b.gone)})
 	}
-	if whole, n := listed(in, there); n > 0 && f.Orders.URL != "" {
+	if whole, n := listed(in); n > 0 && f.Orders.URL != "" {
 		why := text.Of("the list has %d orders; %d more [was|were] answered, and by the stock sold: does the list show " +
 			"only a part, or are orders written later? Give a path that shows all, or a longer --settle")
 		all = append(all, reading{whole, why.With(len(in.Ledger.Orders), n)})
 	}
 	return all
+}
+
+// accounted are the orders that the books have, and those that may have been cancelled.
+func accounted(in judge.Input) (there, cancelled map[string]bool) {
+	there, cancelled = map[string]bool{}, map[string]bool{}
+	for _, o := range in.Ledger.Orders {
+		there[o.OrderID] = true
+	}
+	for _, op := range in.Cancels {
+		cancelled[op.OrderID] = cancelled[op.OrderID] || mayCancel(op)
+	}
+	return there, cancelled
 }
 
 // filled are the answers in which the only order of fewer units than were asked for counts with its units, if it took
@@ -176,8 +183,9 @@ func without(in judge.Input, drop func(judge.Op) bool) (_ judge.Input, n int) {
 
 // listed are the books with the orders that were answered and are not there, n of them, if the list may be only a part:
 // it has none, as many as a page, or those that come first or last, by time or by id.
-func listed(in judge.Input, there map[string]bool) (_ judge.Input, n int) {
+func listed(in judge.Input) (_ judge.Input, n int) {
 	var shown, more []judge.Op
+	there, cancelled := accounted(in)
 	l := *in.Ledger
 	l.Orders = slices.Clone(l.Orders)
 	for _, op := range in.History {
@@ -185,7 +193,7 @@ func listed(in judge.Input, there map[string]bool) (_ judge.Input, n int) {
 		case op.Outcome != judge.OK || op.Replayed:
 		case there[op.OrderID]:
 			shown = append(shown, op)
-		default:
+		case !cancelled[op.OrderID]:
 			more = append(more, op)
 			l.Orders = append(l.Orders, api.Order{OrderID: op.OrderID, ProductID: l.ProductID, Quantity: op.Quantity,
 				Mode: target.ServiceName, Store: target.ForeignStore})
