@@ -240,6 +240,7 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 	}
 	rows := len(l.Orders)
 	linked := f.Link(l.ProductID, in.History, l.Orders, asked)
+	unraced := f.unraced(in.Cancels)
 	in.Cancels = renamed(in.Cancels, in.History, linked.Ops)
 	orders, several := split(linked.Ops, linked.Orders, asked)
 	l.Orders, in.History = orders, linked.Ops
@@ -265,6 +266,7 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 			"of the orders that were read. --order-id gives the place of its id in an answer, and a member "+
 			"idempotency_key the row's").With(linked.Unnamed).In(f.Lang))
 	}
+	r.Unchecked = append(r.Unchecked, unraced...)
 	if linked.Unnamed > 0 && len(in.Cancels) > 0 {
 		r.Missing = append(r.Missing, text.Of("which orders were cancelled: %d [answer names|answers name] none of the "+
 			"orders that were read; sold: {order: PLACE} gives the place of its id").With(linked.Unnamed).In(f.Lang))
@@ -279,6 +281,38 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 		r = undecided(r)
 	}
 	return r
+}
+
+// unraced says which of the endings that a load sends at once never met: a run of few sales does not come to them.
+func (f Foreign) unraced(cancels []judge.ReservationOp) (all []string) {
+	if f.Cancel != nil && !raced(cancels, judge.Cancel) {
+		all = append(all, text.Of("whether two cancels at once put the units back twice: no order was cancelled twice at once").
+			In(f.Lang))
+	}
+	if f.Ship != nil && !raced(cancels, judge.Ship) {
+		all = append(all, text.Of("whether an order can be shipped and cancelled: no order was shipped while it was cancelled").
+			In(f.Lang))
+	}
+	return all
+}
+
+// raced says whether a cancel and a request of a kind, about one order, were under way at the same time and were both
+// answered as done or refused.
+func raced(ops []judge.ReservationOp, kind judge.ReservationKind) bool {
+	byOrder := map[string][]judge.ReservationOp{}
+	for _, b := range ops {
+		if b.Outcome != judge.OK && b.Outcome != judge.Refused {
+			continue
+		}
+		for _, a := range byOrder[b.OrderID] {
+			kinds := a.Kind == judge.Cancel && b.Kind == kind || a.Kind == kind && b.Kind == judge.Cancel
+			if kinds && a.Call < b.Return && b.Call < a.Return {
+				return true
+			}
+		}
+		byOrder[b.OrderID] = append(byOrder[b.OrderID], b)
+	}
+	return false
 }
 
 // renamed are the requests that end orders, with the names that the orders now have in the answers.

@@ -255,6 +255,28 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// Two requests about one order race if they overlap and both are decided.
+func TestRaced(t *testing.T) {
+	t.Parallel()
+	first := judge.ReservationOp{Kind: judge.Cancel, OrderID: "a", Outcome: judge.OK, Call: 0, Return: 10}
+	for _, tt := range []struct {
+		second judge.ReservationOp
+		twice  bool // cancelled twice at once
+		ships  bool // shipped while it was cancelled
+	}{
+		{judge.ReservationOp{Kind: judge.Cancel, OrderID: "a", Outcome: judge.Refused, Call: 9, Return: 12}, true, false},
+		{judge.ReservationOp{Kind: judge.Ship, OrderID: "a", Outcome: judge.OK, Call: 9, Return: 12}, false, true},
+		{judge.ReservationOp{Kind: judge.Cancel, OrderID: "a", Outcome: judge.Refused, Call: 11, Return: 12}, false, false},
+		{judge.ReservationOp{Kind: judge.Cancel, OrderID: "a", Outcome: judge.Unknown, Call: 9, Return: 12}, false, false},
+		{judge.ReservationOp{Kind: judge.Cancel, OrderID: "b", Outcome: judge.OK, Call: 9, Return: 12}, false, false},
+	} {
+		ops := []judge.ReservationOp{tt.second, first}
+		if twice, ships := raced(ops, judge.Cancel), raced(ops, judge.Ship); twice != tt.twice || ships != tt.ships {
+			t.Errorf("with %+v: cancelled twice %t, shipped %t, want %t, %t", tt.second, twice, ships, tt.twice, tt.ships)
+		}
+	}
+}
+
 // The judge speaks the language of the user about a foreign service too.
 func TestForeignInChinese(t *testing.T) {
 	t.Parallel()

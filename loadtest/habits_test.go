@@ -116,6 +116,10 @@ var rightHabits = []habit{
 	}},
 	{"", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", shipping},
+	{"", judge.Exact, "no order was shipped while", "", func(f *target.Foreign, p *plan.Plan) {
+		shipping(f, p)
+		p.Stock = 4
+	}},
 	{"numbers of its own", judge.Exact, "", "", cancelling},
 	{"says 202", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", func(f *target.Foreign, p *plan.Plan) { // both clicks buy, and the first order is cancelled
