@@ -286,12 +286,12 @@ func (f Foreign) judgeOrders(in judge.Input, b bookkeeping, w *witness) judge.Re
 // unraced says which of the endings that a load sends at once never met: a run of few sales does not come to them.
 func (f Foreign) unraced(cancels []judge.ReservationOp) (all []string) {
 	if f.Cancel != nil && !raced(cancels, judge.Cancel) {
-		all = append(all, text.Of("whether two cancels at once put the units back twice: no order was cancelled twice at once").
-			In(f.Lang))
+		all = append(all, text.Of("whether two cancels at once put the units back twice: no order was cancelled twice at "+
+			"once").In(f.Lang))
 	}
 	if f.Ship != nil && !raced(cancels, judge.Ship) {
-		all = append(all, text.Of("whether an order can be shipped and cancelled: no order was shipped while it was cancelled").
-			In(f.Lang))
+		all = append(all, text.Of("whether an order can be shipped and cancelled: no order was shipped while it was "+
+			"cancelled").In(f.Lang))
 	}
 	return all
 }

@@ -55,6 +55,7 @@ type shard struct {
 	sent, retried   int
 	kinds           [3]int64
 	final           int64 // refusals that no repetition would change, such as sold_out
+	undone          int64 // cancels of orders
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
@@ -148,6 +149,9 @@ func (p *shard) step(s *sample) {
 		h := p.steps[s.hold.Kind]
 		record(&h, s.op.Return-s.intended)
 		p.steps[s.hold.Kind] = h
+		if s.hold.Kind == judge.Cancel && s.hold.OrderID != "" {
+			p.undone++
+		}
 	}
 }
 
@@ -184,13 +188,14 @@ func (r *recorder) counts() (kinds [3]int64) {
 	return kinds
 }
 
-// sales returns how many requests were accepted and how many were refused for good so far, and the time of the last
-// acceptance.
+// sales returns how many requests were accepted, less the cancels of their orders, and how many were refused for good
+// so far, and the time of the last acceptance.
 func (r *recorder) sales() (accepted, final, last int64) {
 	for i := range r.parts {
 		p := &r.parts[i]
 		p.mu.Lock()
-		accepted, final, last = accepted+p.kinds[kindIndex(client.Accepted)], final+p.final, max(last, p.lastAccepted)
+		accepted += p.kinds[kindIndex(client.Accepted)] - p.undone
+		final, last = final+p.final, max(last, p.lastAccepted)
 		p.mu.Unlock()
 	}
 	return accepted, final, last

@@ -9,6 +9,7 @@ import (
 
 	"lastitem/judge"
 	"lastitem/loadtest/client"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -140,6 +141,23 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	if got := len(res.Series); got != 53 {
 		t.Errorf("%d windows, want all 53 from 0 to 2.6s", got)
 	}
+}
+
+// What ends an order is no purchase, whatever its outcome: it does not end a run that goes on until the stock is out.
+func TestEndingsAreNoPurchases(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(true)
+	r.add(at(1, 0, 0, 1, client.Accepted))
+	r.add(at(2, 0, 0, 1, client.Accepted))
+	for kind, ask := range map[client.Kind]judge.ReservationKind{client.Accepted: judge.Cancel, client.Refused: judge.Ship,
+		client.Failed: judge.Cancel} {
+		s := at(1, 2, 2, 3, kind)
+		s.step(target.Ask{Kind: ask, Order: "a", Visit: new(target.Visit)}, target.Answer{Outcome: s.op.Outcome})
+		r.add(s)
+	}
+	testkit.Same(t, r.counts(), [3]int64{2, 0, 0}, "purchases by kind")
+	accepted, final, _ := r.sales()
+	testkit.Same(t, [2]int64{accepted, final}, [2]int64{1, 0}, "orders that stand, and refusals that end a run")
 }
 
 // The number of windows is bounded for every length of run, and merging windows loses nothing.

@@ -154,10 +154,11 @@ func (s *sample) step(ask target.Ask, said target.Answer) {
 	op := ask.ReservationOp(said)
 	op.Call, op.Return = s.op.Call, s.op.Return
 	s.hold, s.cart, s.about = &op, ask.Second, said.ProductID
-	if ask.Kind == judge.Adjust { // neither a sale nor the refusal of one
-		if s.kind = ""; said.Outcome == judge.Refused {
-			s.code = client.CodeNotAdjusted
-		}
+	if ask.Kind == judge.Adjust || ask.Visit != nil { // neither a sale nor the refusal of one
+		s.kind = ""
+	}
+	if ask.Kind == judge.Adjust && said.Outcome == judge.Refused {
+		s.code = client.CodeNotAdjusted
 	}
 	if said.Outcome != judge.OK {
 		return
