@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,10 @@ var rightHabits = []habit{
 	}},
 	{"", judge.Exact, "", "", cancelling},
 	{"", judge.Exact, "", "", shipping},
+	{"", judge.Exact, "", "", func(f *target.Foreign, p *plan.Plan) {
+		shipping(f, p)
+		f.ResetURL = nil
+	}},
 	{"", judge.Exact, "no order was shipped while", "", func(f *target.Foreign, p *plan.Plan) {
 		shipping(f, p)
 		p.Stock = 4
@@ -211,6 +216,11 @@ func (h habit) tried(t *testing.T) (Result, error) {
 		f.Watch = f.Settle
 	}
 	u := serve(t, habits.New(h.name).Handler().ServeHTTP)
+	if d.ResetURL == nil {
+		r, err := http.Post(u.String()+"/reset/7/50", "", nil)
+		testkit.Must(t, err)
+		testkit.Must(t, r.Body.Close())
+	}
 	r, err := d.At(u.String(), "", "")
 	testkit.Must(t, err)
 	f.Remote = r

@@ -18,14 +18,14 @@ import (
 // is before that, and one is shipped and then not cancelled. An [UnfitError] says what was seen instead, and that a run
 // would prove nothing.
 func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience time.Duration) error {
-	endings := [][]judge.ReservationKind{nil}
-	if r.Ship != nil {
-		endings = append(endings, []judge.ReservationKind{judge.Ship, judge.Cancel})
-	}
+	var endings []judge.ReservationKind
 	if r.Cancel != nil {
-		endings = append(endings, []judge.ReservationKind{judge.Cancel})
+		endings = append(endings, judge.Cancel)
 	}
-	for _, ending := range slices.Backward(endings) {
+	if r.Ship != nil {
+		endings = append(endings, judge.Ship)
+	}
+	for _, ending := range append(endings, "") {
 		if err := r.try(ctx, product, stock, units, patience, ending); err != nil {
 			return err
 		}
@@ -33,9 +33,9 @@ func (r *Remote) Try(ctx context.Context, product, stock, units int64, patience 
 	return nil
 }
 
-// try makes one purchase, and ends its order so.
+// try makes one purchase, and ends its order so; "" = it does not. What it shows is kept: the order may stay.
 func (r *Remote) try(ctx context.Context, product, stock, units int64, patience time.Duration,
-	ending []judge.ReservationKind) error {
+	ending judge.ReservationKind) error {
 	before, err := r.Prepare(ctx, product, stock)
 	if err != nil {
 		return err
@@ -45,6 +45,9 @@ func (r *Remote) try(ctx context.Context, product, stock, units int64, patience 
 	} else if left := before.Stock[ForeignStore]; left <= units {
 		return text.Of("the stock of product %s is %d, and one purchase is tried before a run: set it to more, or "+
 			"give --reset-url, --reset-sql or --reset-redis, which set it before each run").Errorf(r.ProductName(product), left)
+	}
+	for _, id := range r.tried[product].ids { // of the tries before, which the books still have
+		before.Orders = append(before.Orders, api.Order{OrderID: id})
 	}
 	once := r.client() // as a load does: it does not follow the answer to another address
 	once.Timeout = remotePatience
@@ -76,43 +79,43 @@ func (r *Remote) try(ctx context.Context, product, stock, units int64, patience 
 	if why := r.unmoved(before, after, units, seen, patience); why != nil {
 		return why
 	}
-	if ending != nil {
-		return r.tryEnding(ctx, ask.Visit, via, before, units, patience, ending)
+	if ending != "" {
+		if seen.ids, err = r.tryEnding(ctx, ask.Visit, via, before, units, patience, ending); err != nil {
+			return err
+		}
 	}
 	r.learn(product, seen)
 	return nil
 }
 
-// tryEnding ends an order: its units and itself must be gone from the books within patience or, if it was shipped,
-// stay, and its cancel must be refused.
+// tryEnding ends an order, and returns the ids of those that are left: its units and itself must be gone from the books
+// within patience or, if it was shipped, stay, and its cancel must be refused.
 func (r *Remote) tryEnding(ctx context.Context, v *Visit, via Via, before *api.Ledger, units int64,
-	patience time.Duration, ending []judge.ReservationKind) error {
-	want, orders := units, 1
-	for i, kind := range ending {
-		reply, said, err := v.End(via, kind)
-		if err != nil {
-			return text.Of("%s was tried: %w").Errorf(kind, err)
-		}
-		if i > 0 {
-			if said.Outcome != judge.Refused {
-				return unfit(text.Of("the cancel of an order that was shipped answered %s, which does not mean refused: does "+
-					"ship make an order one that cannot be cancelled, and does cancel.refused fit this answer?"), Shown(reply))
-			}
-			break
-		}
-		if said.Outcome != judge.OK {
-			return unfit(text.Of("%s was tried, and answered %s, which does not mean done: is this the request, and do done "+
-				"and refused fit its answer?"), kind, Shown(reply))
-		}
-		if kind == judge.Cancel {
-			want, orders = 0, 0
+	patience time.Duration, ending judge.ReservationKind) (left []string, err error) {
+	reply, said, err := v.End(via, ending)
+	switch {
+	case err != nil:
+		return nil, text.Of("%s was tried: %w").Errorf(ending, err)
+	case said.Outcome != judge.OK:
+		return nil, unfit(text.Of("%s was tried, and answered %s, which does not mean done: is this the request, and do "+
+			"done and refused fit its answer?"), ending, Shown(reply))
+	}
+	want, orders := int64(0), 0
+	if ending == judge.Ship {
+		want, orders = units, 1
+		if reply, said, err = v.End(via, judge.Cancel); err != nil {
+			return nil, text.Of("%s was tried: %w").Errorf(judge.Cancel, err)
+		} else if said.Outcome != judge.Refused {
+			return nil, unfit(text.Of("the cancel of an order that was shipped answered %s, which does not mean refused: does "+
+				"ship make an order one that cannot be cancelled, and does cancel.refused fit this answer?"), Shown(reply))
 		}
 	}
 	var fell int64
 	more, end := 0, time.Now().Add(patience)
-	_, err := settle(ctx, func(ctx context.Context) (*api.Ledger, error) {
+	_, err = settle(ctx, func(ctx context.Context) (*api.Ledger, error) {
 		l, _, err := r.books(ctx, before.ProductID, 0)
 		if err == nil {
+			left = idsOf(l)
 			fell, more = before.Stock[ForeignStore]-l.Stock[ForeignStore], moreOrders(before, l)
 		}
 		return l, err
@@ -120,11 +123,11 @@ func (r *Remote) tryEnding(ctx context.Context, v *Visit, via Via, before *api.L
 		return (err != nil || fell != want || more != orders) && time.Now().Before(end)
 	})
 	if err != nil || fell == want && more == orders {
-		return err
+		return left, err
 	}
-	return unfit(text.Of("after %s the stock is %d less than before the purchase and there are %d more orders, want %d "+
+	return nil, unfit(text.Of("after %s the stock is %d less than before the purchase and there are %d more orders, want %d "+
 		"and %d: a cancel must put the units back, and --orders-... must show the orders that stand, those that were "+
-		"shipped too, and no cancelled ones"), ending[0], fell, more, want, orders)
+		"shipped too, and no cancelled ones"), ending, fell, more, want, orders)
 }
 
 // once makes a purchase. A buyer who is arranged must not move the stock: under load many are, before the first buys.
