@@ -255,6 +255,26 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// Units that come back some time after a cancel excuse no refusal before the first cancel.
+func TestRefusedBeforeACancel(t *testing.T) {
+	t.Parallel()
+	op := func(outcome judge.Outcome, order string, call int64) judge.Op {
+		return judge.Op{Outcome: outcome, OrderID: order, ProductID: 1, Quantity: 1, Call: call, Return: call + 9}
+	}
+	for at, want := range map[int64]judge.Verdict{10: judge.Broken, 40: judge.Inconclusive} {
+		l := shelfOf(1, 2, 0)
+		for _, id := range []string{"b", "c"} {
+			l.Orders = append(l.Orders, api.Order{OrderID: id, ProductID: 1, Quantity: 1, Store: target.ForeignStore})
+		}
+		in := judge.Input{Store: target.ForeignStore, Ledger: l, Cancels: []judge.ReservationOp{{Kind: judge.Cancel,
+			OrderID: "a", Outcome: judge.OK, Quantity: 1, Call: 20, Return: 30}}, History: []judge.Op{op(judge.OK, "a", 0),
+			op(judge.Refused, "", at), op(judge.OK, "b", 50), op(judge.OK, "c", 55)}}
+		f := theirs(t, "http://127.0.0.1:1", nil)
+		r := excuse(judgeRows(in), readings(f.Remote, in, bookkeeping{ledger: l}, newWitness()), judgeRows)
+		testkit.Is(t, r.Verdict, want, "a refusal at %d: %q", at, r.Violations)
+	}
+}
+
 // Two requests about one order race if they overlap and both are decided.
 func TestRaced(t *testing.T) {
 	t.Parallel()

@@ -31,13 +31,6 @@ func excuse(r judge.Report, readings []reading, judged func(judge.Input) judge.R
 
 // readings are the ways in which the books of a right service may be meant.
 func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all []reading) {
-	if len(in.Cancels) > 0 {
-		later := in
-		later.History = slices.Clone(in.History)
-		unproven(later.History)
-		all = append(all, reading{later, text.Of("requests were refused after orders had been cancelled: does the shop " +
-			"put the units back some time after its answer, or does something say sold out too early?")})
-	}
 	named := map[string]bool{}
 	if fewer, n := without(in, func(op judge.Op) (again bool) {
 		again, named[op.OrderID] = !op.Replayed && op.OrderID != "" && named[op.OrderID], true
@@ -51,6 +44,14 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	held.MayHold = true
 	all = append(all, reading{held, text.Of("requests were refused while others ran that neither sold nor were refused: " +
 		"did these hold units, as for a payment that then failed?")})
+	if len(in.Cancels) > 0 {
+		first := slices.MinFunc(in.Cancels, func(a, b judge.ReservationOp) int { return cmp.Compare(a.Call, b.Call) })
+		later := in
+		later.History = slices.Clone(in.History)
+		unproven(later.History, first.Call)
+		all = append(all, reading{later, text.Of("requests were refused after orders had been cancelled: does the shop " +
+			"put the units back some time after its answer, or does something say sold out too early?")})
+	}
 	if left := b.ledger.Stock[target.ForeignStore]; left > 0 {
 		kept := in
 		kept.Kept = left
@@ -106,7 +107,7 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 			l.Stock = map[api.Store]int64{target.ForeignStore: 0} // they were sold below zero, and are to be sent later
 		}
 		other.History = slices.Clone(other.History)
-		unproven(other.History)
+		unproven(other.History, 0)
 		if n := len(in.Ledger.Orders) - len(l.Orders); n > 0 && len(l.Orders) > 0 {
 			why := text.Of("%d [row differs|rows differ] by [its|their] %s from the row of the purchase that was tried, such " +
 				"as %s; without [it|them] the books add up: [does it|do they] stand? Give --orders-... that shows only orders " +
@@ -117,7 +118,7 @@ func readings(f *target.Remote, in judge.Input, b bookkeeping, w *witness) (all 
 	there, cancelled := accounted(in)
 	if stood, n := without(in, func(op judge.Op) bool { return !there[op.OrderID] && !cancelled[op.OrderID] }); n > 0 &&
 		n <= b.gone {
-		unproven(stood.History)
+		unproven(stood.History, 0)
 		why := text.Of("%d [order was|orders were] listed and [is|are] gone again: do unpaid orders expire, and their " +
 			"units come back? A shorter --settle reads before that")
 		all = append(all, reading{stood, why.With(b.gone)})
@@ -163,10 +164,11 @@ func filled(in judge.Input) (judge.Input, api.Order) {
 	return in, last
 }
 
-// unproven makes refusals prove nothing: units were taken meanwhile that came back later.
-func unproven(history []judge.Op) {
+// unproven makes the refusals that were answered after a time prove nothing: units were taken meanwhile that came back
+// later.
+func unproven(history []judge.Op, after int64) {
 	for i := range history {
-		if history[i].Outcome == judge.Refused {
+		if history[i].Outcome == judge.Refused && history[i].Return >= after {
 			history[i].Outcome = judge.Declined
 		}
 	}

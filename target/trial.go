@@ -125,9 +125,9 @@ func (r *Remote) tryEnding(ctx context.Context, v *Visit, via Via, before *api.L
 	if err != nil || fell == want && more == orders {
 		return left, err
 	}
-	return nil, unfit(text.Of("after %s the stock is %d less than before the purchase and there are %d more orders, want %d "+
-		"and %d: a cancel must put the units back, and --orders-... must show the orders that stand, those that were "+
-		"shipped too, and no cancelled ones"), ending, fell, more, want, orders)
+	return nil, unfit(text.Of("after %s the stock is %d less than before the purchase and there are %d more orders, "+
+		"want %d and %d: a cancel must put the units back, and --orders-... must show the orders that stand, those that "+
+		"were shipped too, and no cancelled ones"), ending, fell, more, want, orders)
 }
 
 // once makes a purchase. A buyer who is arranged must not move the stock: under load many are, before the first buys.
