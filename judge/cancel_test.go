@@ -22,6 +22,8 @@ func TestCancels(t *testing.T) {
 	}
 	one := []Op{sold("a", 0, 10)}
 	done := end(Cancel, "a", OK, 20, 30)
+	first, again := sold("a", 0, 10), sold("a", 12, 15)
+	first.Key, again.Key, again.Replayed = "k", "k", true
 	for _, tt := range []struct {
 		name    string
 		left    int64 // of one
@@ -35,6 +37,7 @@ func TestCancels(t *testing.T) {
 		{"cancelled once", 1, "", one, []ReservationOp{done}, Exact, "", ""},
 		{"cancelled twice", 1, "", one, []ReservationOp{done, end(Cancel, "a", Refused, 21, 31)}, Exact, "",
 			""},
+		{"answered again", 1, "", []Op{first, again}, []ReservationOp{done}, Exact, "", ""},
 		{"sold again", 0, "b", []Op{sold("a", 0, 10), sold("b", 40, 50)}, []ReservationOp{done}, Exact, "", ""},
 		{"sold again before", 0, "b", []Op{sold("a", 0, 10), sold("b", 12, 15)}, []ReservationOp{done}, Broken, "",
 			"at least 2 units were held or sold, of 1"},
