@@ -123,6 +123,8 @@ const (
 	Return  ReservationKind = "return" // of the order that a confirm has made
 	// Adjust adds units to the stock, or takes free ones: Quantity is below zero then. It is about no reservation.
 	Adjust ReservationKind = "adjust"
+	// Ship makes an order of somebody else's service one that cannot be cancelled any more.
+	Ship ReservationKind = "ship"
 )
 
 // ReservationKinds lists those that are about a reservation.
@@ -153,9 +155,6 @@ type ReservationOp struct {
 	Expires  int64 `json:"expires_us,omitempty"`
 	Replayed bool  `json:"replayed,omitempty"`
 }
-
-// Ship is the kind of a request after which an order of somebody else's service cannot be cancelled any more.
-const Ship ReservationKind = "ship"
 
 // TicketOp is what a client was told of a ticket, by GET /tickets/{id}. Call and Return are on the history's clock.
 type TicketOp struct {

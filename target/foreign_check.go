@@ -32,7 +32,10 @@ func (f *Foreign) checkMeanings() error {
 	}
 	for _, status := range f.OK.Statuses {
 		if f.OK.Body+f.Refused.Body+f.OK.Location+f.Refused.Location == "" && slices.Contains(f.Refused.Statuses, status) {
-			flag := map[bool]string{true: "refused", false: "ok"}[status <= http.StatusCreated] // that it usually is not
+			flag := "ok"
+			if status <= http.StatusCreated { // 200 and 201 usually mean sold, so the mistake is in --refused
+				flag = "refused"
+			}
 			return text.Of("--%s: status %d means both sold and sold out: tell the answers apart by --ok-body and "+
 				"--refused-body").Errorf(flag, status)
 		}
@@ -100,7 +103,10 @@ func (f *Foreign) checkRequests() error {
 		return text.Of("--products %s: want names, as in 7f3e,SKU-1").Errorf(strings.Join(f.Products, ","))
 	}
 	for i, h := range slices.Concat(f.Headers, f.ReadHeaders) {
-		flag := map[bool]string{true: "header", false: "read-header"}[i < len(f.Headers)]
+		flag := "header"
+		if i >= len(f.Headers) {
+			flag = "read-header"
+		}
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
 			return text.Of("--%s %q: want 'Name: value'").Errorf(flag, h)
 		}

@@ -149,10 +149,18 @@ func (v *Visit) End(via Via, kind judge.ReservationKind) (Reply, Answer, error) 
 		return r, Answer{}, err
 	}
 	a := unknown(r)
-	if a.Outcome = classify(r, s.Sold, s.Refused, s.Declined); a.Outcome != judge.Unknown {
-		codes := map[judge.Outcome]api.Code{judge.Refused: CodeEnded, judge.Declined: api.LockBusy}
-		a.Code, a.Again = codes[a.Outcome], false
+	a.Outcome = classify(r, s.Sold, s.Refused, s.Declined)
+	switch a.Outcome {
+	case judge.Unknown:
+		return r, a, nil
+	case judge.Refused:
+		a.Code = CodeEnded
+	case judge.Declined:
+		a.Code = api.LockBusy
+	default:
+		a.Code = ""
 	}
+	a.Again = false
 	return r, a, nil
 }
 
