@@ -22,7 +22,7 @@ var products = map[string]reading{
 	"stack":                 {7, 6_850},
 	"internal/lock/handoff": {4, 5_900},
 	"internal/replica":      {29, 41_350},
-	"loadtest":              {10, 16_550},
+	"loadtest":              {10, 16_650},
 }
 
 type reading struct{ packages, lines int }
