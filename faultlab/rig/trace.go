@@ -166,8 +166,10 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return s.Tickets.trace(ctx)
 	}
 	if l.Service.Waits {
-		if err := arrange(ctx, s, l.A); err != nil {
-			return nil, 0, err
+		if ask.About.Kind == "" { // else A ends what another replica has sold
+			if err := arrange(ctx, s, l.A); err != nil {
+				return nil, 0, err
+			}
 		}
 		if err := l.idle(ctx, max(settling, l.Service.learnt.longest())); err != nil {
 			return nil, 0, err
