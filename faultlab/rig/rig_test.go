@@ -150,26 +150,33 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 }
 
 // A service whose every request is longer than a quarter of the TTL is traced until two traces agree, in whatever order
-// its commands came, and not ten times.
+// its commands came, and not ten times. The second of them counts, however short an odd one was, and none after the end.
 func TestCalm(t *testing.T) {
 	t.Parallel()
 	ab, ba := []Position{{Pattern: "A"}, {Pattern: "B"}}, []Position{{Pattern: "B"}, {Pattern: "A"}}
+	ended, end := context.WithCancel(t.Context())
+	end()
 	for _, tt := range []struct {
 		name    string
+		ctx     context.Context
 		foreign bool
 		runs    [][]Position
 		times   int
+		want    []Position
 	}{
-		{"two agree", true, [][]Position{ab, ba}, 2},
-		{"the second has a renewal", true, [][]Position{ab, ab[:1], ab, ba}, 4},
-		{"lastitem's own", false, [][]Position{ab, ba}, traceTries},
+		{"two agree", t.Context(), true, [][]Position{ab, ba}, 2, ba},
+		{"the first lacks a command", t.Context(), true, [][]Position{ab[:1], ab, ba}, 3, ba},
+		{"the second lacks a command", t.Context(), true, [][]Position{ab, ab[:1], ab, ba}, 4, ba},
+		{"lastitem's own", t.Context(), false, [][]Position{ab, ba}, traceTries, ab},
+		{"the context has ended", ended, true, [][]Position{ab, ba}, 0, nil},
 	} {
 		times := 0
-		_, err := calm(time.Millisecond, tt.foreign, func() ([]Position, time.Duration, error) {
+		got, err := calm(tt.ctx, time.Millisecond, tt.foreign, func() ([]Position, time.Duration, error) {
 			times++
-			return tt.runs[min(times, len(tt.runs))-1], time.Second, nil
+			return tt.runs[min(times, len(tt.runs))-1], time.Duration(times) * time.Second, nil
 		})
-		testkit.Must(t, err)
+		testkit.IsError(t, err, tt.ctx.Err(), "%s: calm()", tt.name)
+		testkit.Same(t, got, tt.want, "%s: trace", tt.name)
 		testkit.Is(t, times, tt.times, "%s: traces", tt.name)
 	}
 }
