@@ -89,11 +89,24 @@ func TestAccuse(t *testing.T) {
 	}
 }
 
+// The promise of an order that was cancelled was kept: it is found that the order was shipped too.
+func TestPromiseOfACancelledOrder(t *testing.T) {
+	t.Parallel()
+	r := judged(t, func(s *Scene) {
+		s.ops = append(s.ops, &Pending{promised: true, op: judge.Op{Call: 3, Return: 4, ProductID: 1, Quantity: 1, Key: "j",
+			Outcome: judge.OK, OrderID: "b"}})
+		for _, kind := range []Kind{Ship, Cancel} {
+			s.endings = append(s.endings, &Pending{hold: judge.ReservationOp{Kind: kind, OrderID: "b", Outcome: judge.OK}})
+		}
+	})
+	testkit.Is(t, r.Found, "A", "found in %s", r.Text("en"))
+}
+
 // A stuck request that bought something has an unknown outcome; nobody told its client that nothing happened. The
 // others count as turned away.
 func TestDecline(t *testing.T) {
 	t.Parallel()
-	order := func(key string) api.Order { return api.Order{Key: key, Quantity: 1} }
+	order := func(key string) api.Order { return api.Order{OrderID: "1", Key: key, Quantity: 1} }
 	for name, c := range map[string]struct {
 		orders []api.Order
 		want   []judge.Outcome // of an ok, a lost answer, and two stuck requests a and b
@@ -101,14 +114,16 @@ func TestDecline(t *testing.T) {
 		"nobody bought": {nil, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined, judge.Declined}},
 		"b bought": {[]api.Order{order("ok"), order("b")}, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined,
 			judge.Unknown}},
-		"by the number": {[]api.Order{order(""), order(""), order("")},
+		"by the number": {[]api.Order{order(""), {}, {}},
+			[]judge.Outcome{judge.OK, judge.Unknown, judge.Unknown, judge.Declined}},
+		"the first was cancelled": {[]api.Order{{}, {}},
 			[]judge.Outcome{judge.OK, judge.Unknown, judge.Unknown, judge.Declined}},
 	} {
 		s := &Scene{}
 		for i, key := range []string{"ok", "lost", "a", "b"} {
 			p := &Pending{stuck: i > 1, op: judge.Op{Key: key, Quantity: 1, Outcome: judge.Unknown}}
 			if i == 0 {
-				p.op.Outcome = judge.OK
+				p.op.Outcome, p.op.OrderID = judge.OK, "1"
 			}
 			s.ops = append(s.ops, p)
 		}
