@@ -186,11 +186,14 @@ func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if f := set.Lookup(named[1]); f != nil && f.Changed && f.Annotations[fromFile] == nil {
 		return err
 	}
+	shows := func(value string) bool { // quoted, or the file that cannot be opened
+		file, is := strings.CutPrefix(value, "@")
+		return strings.Contains(said, strconv.Quote(value)) || is && strings.Contains(said, " "+file+": ")
+	}
 	for _, shown := range []bool{true, false} {
 		for _, x := range s.file.Settings {
 			f := set.Lookup(x.Flag)
-			if f == nil || f.Annotations[fromFile] == nil || named[2] == "" &&
-				shown && !strings.Contains(said, strings.TrimPrefix(x.Value, "@")) {
+			if f == nil || f.Annotations[fromFile] == nil || named[2] == "" && shown && !shows(x.Value) {
 				continue
 			}
 			is := x.Flag == named[1] || strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])
