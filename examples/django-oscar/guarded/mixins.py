@@ -16,11 +16,12 @@ class OrderPlacementMixin(mixins.OrderPlacementMixin):
     def handle_order_placement(self, order_number, user, basket, *args, **kwargs):
         try:
             with transaction.atomic():
-                wanted = Counter()
+                wanted = Counter()  # several lines may be of one record
                 for line in basket.all_lines():
                     wanted[line.stockrecord_id] += line.quantity
-                for record in StockRecord.objects.select_for_update().filter(pk__in=wanted).order_by("pk"):
-                    if record.net_stock_level < wanted[record.pk]:
+                for pk, quantity in sorted(wanted.items()):
+                    record = StockRecord.objects.select_for_update().get(pk=pk)
+                    if record.net_stock_level < quantity:
                         raise UnableToPlaceOrder
                 return super().handle_order_placement(order_number, user, basket, *args, **kwargs)
         except UnableToPlaceOrder:
