@@ -21,7 +21,8 @@ const (
 	Long  = time.Hour
 )
 
-// Reservations are the requests of a scene about reservations, and its sweeps.
+// Reservations are the requests of a scene about reservations, and its sweeps. Somebody's service has none: there they
+// are the requests that cancel or ship an order, and a [Reservation] is that order with its buyer.
 type Reservations struct {
 	scene *Scene
 	ended string // see Ended
