@@ -144,7 +144,7 @@ func (s *Stack) SpawnNginx(ctx context.Context, o NginxServer) (*Running, error)
 // RedisServer describes a Redis that runs besides the parts of a stack.
 type RedisServer struct {
 	Name     string   // unique in the stack
-	Password string   // "" = a random one
+	Password string   // of the user default
 	Conf     []string // lines for the end of its redis.conf
 	Args     []string // for the end of its command line, "--sentinel"
 }

@@ -91,7 +91,7 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 		return err
 	}
 	f.lang = f.output.Language(cmd, f.lang)
-	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	say := new(stackLog).to(cmd.ErrOrStderr())
 	switch {
 	case f.url == "" && len(argv) > 0:
 		return cli.Usage(text.Of("a COMMAND to replace the replicas wants --url, where they are"))

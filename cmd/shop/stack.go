@@ -141,12 +141,17 @@ func startEngine(ctx context.Context, kind string, own *guest.OwnServers, lang s
 	if err != nil {
 		return nil, err
 	}
+	watching, stop := context.WithCancel(ctx)
+	e.Watch(watching, func(err error) { say("%v", err) })
 	if e.Redis != "" {
 		own.Redis = e.Redis
 	} else {
 		own.SQL = e.SQL
 	}
-	return e.Close, nil
+	return func() error {
+		stop()
+		return e.Close()
+	}, nil
 }
 
 // inLanguage returns a log that translates the formats that it is told.

@@ -197,7 +197,7 @@ func writeStackJSON(w io.Writer, s *stack.Stack, f *upFlags) error {
 	return cli.WriteJSON(w, all)
 }
 
-// printStack prints where everything is. Passwords of servers that the user gave are masked.
+// printStack prints where everything is. Passwords of servers that the user gave are masked; those of an engine are not.
 func printStack(w io.Writer, s *stack.Stack, f *upFlags) error {
 	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -210,9 +210,9 @@ func printStack(w io.Writer, s *stack.Stack, f *upFlags) error {
 	for _, x := range s.Extras() {
 		backends = append(backends, x.Services...)
 	}
-	for _, b := range backends {
+	for i, b := range backends {
 		url := b.URL
-		if b.PID == 0 {
+		if b.PID == 0 && (f.engine == "" || i > 1) {
 			url = redact.Address(url)
 		}
 		line(b.Name, url, b.Kind)

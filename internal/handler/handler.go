@@ -90,7 +90,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // Traced adds the trace of a deduction to the metrics: the bucket of its time in shop_http_request_duration_seconds
-// shows trace_id as an exemplar, where a scraper asks for OpenMetrics. Call it for traces that were exported.
+// shows trace_id as an exemplar, where a scraper asks for OpenMetrics. Call it for traces that go to the collector.
 func (h *Handler) Traced(a step.Answered, traceID string) { h.metrics.traced(a, traceID) }
 
 // ReservationEnded counts a reservation that has ended, however it did, for the readers of GET /events.

@@ -160,34 +160,34 @@ type exemplars struct {
 }
 
 // add keeps an exemplar for the histogram of one set of labels.
-func (t *exemplars) add(of prometheus.Observer, e prometheus.Exemplar) {
+func (e *exemplars) add(of prometheus.Observer, newest prometheus.Exemplar) {
 	one, ok := of.(prometheus.Metric)
 	if !ok {
 		return
 	}
-	bucket := sort.SearchFloat64s(buckets, e.Value)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.newest == nil {
-		t.newest = map[prometheus.Metric]map[int]prometheus.Exemplar{}
+	bucket := sort.SearchFloat64s(buckets, newest.Value)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.newest == nil {
+		e.newest = map[prometheus.Metric]map[int]prometheus.Exemplar{}
 	}
-	if t.newest[one] == nil {
-		t.newest[one] = map[int]prometheus.Exemplar{}
+	if e.newest[one] == nil {
+		e.newest[one] = map[int]prometheus.Exemplar{}
 	}
-	t.newest[one][bucket] = e
+	e.newest[one][bucket] = newest
 }
 
 // Collect reports the histograms with their exemplars.
-func (t *exemplars) Collect(ch chan<- prometheus.Metric) {
+func (e *exemplars) Collect(ch chan<- prometheus.Metric) {
 	plain := make(chan prometheus.Metric)
 	go func() {
-		t.HistogramVec.Collect(plain)
+		e.HistogramVec.Collect(plain)
 		close(plain)
 	}()
 	for one := range plain {
-		t.mu.Lock()
-		newest := slices.Collect(maps.Values(t.newest[one]))
-		t.mu.Unlock()
+		e.mu.Lock()
+		newest := slices.Collect(maps.Values(e.newest[one]))
+		e.mu.Unlock()
 		if with, err := prometheus.NewMetricWithExemplars(one, newest...); err == nil && len(newest) > 0 {
 			one = with
 		}

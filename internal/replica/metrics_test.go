@@ -143,7 +143,7 @@ func TestModesOfTheEngine(t *testing.T) {
 }
 
 // A replica with a collector sends a trace of each deduction below the client's, and what waits when it ends; one
-// without makes none. The metrics name the traces that were sent, and no others.
+// without makes none. The metrics name the traces that go to the collector, and no others.
 func TestReplicaSendsTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -54,9 +54,9 @@ type Mode struct {
 	Shop  time.Duration `json:"shop_ns"`
 	// Others is the gap of a product on a server that was not struck; 0 = there is no such server.
 	Others time.Duration `json:"others_gap_ns,omitempty"`
-	// Refused counts the answers "not now". Unknown counts the buyers that never learned whether they had bought, and
-	// Unresolved those of them for whom the ledger does not tell either.
-	Refused    int `json:"refused"`
+	// Declined counts the answers "not now". Unknown counts the buyers that never learned whether they had bought, and
+	// Unresolved those of them for whom the ledger does not tell either: it was not read, or the mode keeps no keys.
+	Declined   int `json:"declined"`
 	Unknown    int `json:"unknown"`
 	Unresolved int `json:"unresolved"`
 	// Lost counts sales that were acknowledged and are not in the ledger, Slow those that took more than a second.
@@ -75,31 +75,30 @@ type Mode struct {
 const slow = time.Second
 
 // Judge says what a strike cost a mode. r is the run, whose product was on the struck server, and others one of a
-// product that was not; nil = there is none. l is the ledger of r's product. losable says that the engine may lose what
-// it acknowledged, whatever the mode claims.
-func Judge(m api.Mode, r loadtest.Result, others *loadtest.Result, l *api.Ledger, s Strike, losable bool,
-	lang string) Mode {
+// product that was not; nil = there is none. losable says that the engine may lose what it acknowledged, whatever the
+// mode claims.
+func Judge(m api.Mode, r loadtest.Result, others *loadtest.Result, s Strike, losable bool, lang string) Mode {
 	out := Mode{Mode: m.Name, Store: r.Store, Claim: m.Claim(r.Store, api.Failover), Sent: r.Sent, Sold: r.Codes["ok"],
 		Error: time.Duration(float64(time.Second) / r.Plan.Rate)}
 	var again bool
-	if out.Gap, again = gap(r, s.At); !again && s.Vacuous == "" {
+	if out.Gap, again = gap(r, s); !again && s.Vacuous == "" {
 		out.Broken = append(out.Broken, text.Of("nothing was sold again").In(lang))
 	}
 	if out.Gap > 2*out.Error {
 		out.Shop = max(0, out.Gap-s.Took)
 	}
 	if others != nil {
-		out.Others, _ = gap(*others, s.At)
+		out.Others, _ = gap(*others, s)
 	}
 	for _, op := range r.History {
 		switch {
 		case op.Outcome == judge.OK && op.Return-op.Call > int64(slow):
 			out.Slow++
 		case op.Outcome != judge.OK && op.Outcome != judge.Unknown:
-			out.Refused++
+			out.Declined++
 		}
 	}
-	out.Unknown, out.Unresolved = unknown(r.History, l)
+	out.Unknown = unknown(r.History)
 	allowed := string(out.Claim + m.Claim(r.Store, api.Threads) + m.Claim(r.Store, api.Replicas))
 	if losable {
 		allowed += "A"
@@ -109,6 +108,9 @@ func Judge(m api.Mode, r loadtest.Result, others *loadtest.Result, l *api.Ledger
 		out.Verdict, out.Found = v.Verdict, out.Found+v.Found
 		if v.Verdict == judge.Inconclusive {
 			out.Undecided = append(out.Undecided, v.Missing...)
+		}
+		if v.Verdict == judge.Inconclusive || r.Plan.Retry == 0 {
+			out.Unresolved = out.Unknown
 		}
 		for _, letter := range v.Found {
 			if !strings.ContainsRune(allowed, letter) {
@@ -123,56 +125,55 @@ func Judge(m api.Mode, r loadtest.Result, others *loadtest.Result, l *api.Ledger
 	return out
 }
 
-// gap is [Mode.Gap]; again says that something was sold after the strike.
-func gap(r loadtest.Result, at time.Time) (longest time.Duration, again bool) {
-	var sold []int64 // when
+// gap is [Mode.Gap]; again says that something was sold after the takeover.
+func gap(r loadtest.Result, s Strike) (longest time.Duration, again bool) {
+	var sold []int64 // when, and when somebody asked for the last time
+	var asked int64
+	struck := int64(s.At.Sub(r.Started))
 	for _, op := range r.History {
+		asked = max(asked, op.Call)
 		if op.Outcome == judge.OK {
 			sold = append(sold, op.Return)
+			again = again || op.Return > struck+int64(s.Took)
 		}
 	}
 	slices.Sort(sold)
-	struck, last := int64(at.Sub(r.Started)), int64(0)
+	last := int64(0)
+	if n := len(sold); n == 0 || asked > sold[n-1] {
+		sold = append(sold, asked)
+	}
 	for _, now := range sold {
 		if now > struck {
-			longest, again = max(longest, time.Duration(now-last)), true
+			longest = max(longest, time.Duration(now-last))
 		}
 		last = now
-	}
-	if !again {
-		longest = r.Elapsed - time.Duration(last)
 	}
 	return longest, again
 }
 
-// unknown counts the buyers whose last answer told nothing, and those of them whose order the ledger would not show.
-func unknown(ops []judge.Op, l *api.Ledger) (before, after int) {
+// unknown counts the buyers whose last answer told nothing.
+func unknown(ops []judge.Op) (n int) {
 	last := map[string]judge.Op{}
 	for _, op := range ops {
 		switch known := last[op.Key]; {
 		case op.Key == "" && op.Outcome == judge.Unknown:
-			before, after = before+1, after+1
+			n++
 		case op.Key != "" && known.Outcome != judge.OK && op.Call >= known.Call:
 			last[op.Key] = op
 		}
 	}
-	keyed := l != nil && slices.ContainsFunc(l.Orders, func(o api.Order) bool { return o.Key != "" })
 	for _, op := range last {
-		if op.Outcome != judge.Unknown {
-			continue
-		}
-		before++
-		if !keyed {
-			after++
+		if op.Outcome == judge.Unknown {
+			n++
 		}
 	}
-	return before, after
+	return n
 }
 
 // InFlight says whether a request of the run was unanswered at some moment between the strike and the takeover.
 func InFlight(r loadtest.Result, s Strike) bool {
 	from := int64(s.At.Sub(r.Started))
 	return slices.ContainsFunc(r.History, func(op judge.Op) bool {
-		return op.Call < from+int64(s.Took) && (op.Return > from || op.Outcome == judge.Unknown)
+		return op.Call < from+int64(s.Took) && op.Return > from
 	})
 }

@@ -3,6 +3,7 @@ package failover
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ func Columns(lang string) []string {
 	var all []string
 	for _, head := range []text.Text{
 		text.Of("engine, strike"), text.Of("mode"), text.Of("gap"), text.Of("engine"), text.Of("shop"),
-		text.Of("other products"), text.Of("refused"), text.Of("unknown, after the ledger"), text.Of("lost"),
+		text.Of("other products"), text.Of("declined"), text.Of("unknown, after the ledger"), text.Of("lost"),
 		text.Of("replica lacked"), text.Of("oversold"), text.Of("slow"), text.Of("audit"),
 	} {
 		all = append(all, head.In(lang))
@@ -42,7 +43,7 @@ func (r Result) Rows(lang string) (rows [][]string) {
 			}
 			verdict := strings.TrimSpace(string(m.Verdict) + " " + m.Found)
 			rows = append(rows, []string{s.Engine + ", " + s.How, m.Mode, seconds(m.Gap) + " ± " + seconds(m.Error),
-				seconds(s.Took), seconds(m.Shop), others, strconv.Itoa(m.Refused), fmt.Sprintf("%d → %d", m.Unknown,
+				seconds(s.Took), seconds(m.Shop), others, strconv.Itoa(m.Declined), fmt.Sprintf("%d → %d", m.Unknown,
 					m.Unresolved), strconv.Itoa(m.Lost), lacked, strconv.FormatInt(m.Oversold, 10), strconv.Itoa(m.Slow), verdict})
 		}
 	}
@@ -61,9 +62,9 @@ func (r Result) WriteText(w io.Writer, lang string) error {
 		if s.Vacuous != "" {
 			fmt.Fprintf(&b, "%s: VACUOUS: %s\n", name, s.Vacuous)
 		}
-		if s.Lacked == 0 {
-			fmt.Fprintf(&b, text.Of("%s: a replica had everything at the strike, so nothing could be lost here; that is no "+
-				"proof that nothing is lost\n").In(lang), name)
+		if s.Lacked == 0 && !slices.ContainsFunc(s.Modes, func(m Mode) bool { return m.Lost > 0 }) {
+			fmt.Fprintf(&b, text.Of("%s: no replica was seen to lack anything at the strike; so this is no proof that nothing can "+
+				"be lost\n").In(lang), name)
 		}
 		for _, m := range s.Modes {
 			for _, said := range append(m.Broken, m.Undecided...) {
@@ -101,32 +102,34 @@ func (r Result) ExitCode() int {
 	return code
 }
 
-// metrics are what a threshold can bound; a time is in nanoseconds.
-var metrics = map[string]func(Strike, Mode) float64{
-	"gap":        func(_ Strike, m Mode) float64 { return float64(m.Gap) },
-	"engine":     func(s Strike, _ Mode) float64 { return float64(s.Took) },
-	"shop":       func(_ Strike, m Mode) float64 { return float64(m.Shop) },
-	"others":     func(_ Strike, m Mode) float64 { return float64(m.Others) },
-	"refused":    func(_ Strike, m Mode) float64 { return float64(m.Refused) },
-	"unknown":    func(_ Strike, m Mode) float64 { return float64(m.Unknown) },
-	"unresolved": func(_ Strike, m Mode) float64 { return float64(m.Unresolved) },
-	"lost":       func(_ Strike, m Mode) float64 { return float64(m.Lost) },
-	"oversold":   func(_ Strike, m Mode) float64 { return float64(m.Oversold) },
-	"slow":       func(_ Strike, m Mode) float64 { return float64(m.Slow) },
+// metric is what a threshold can bound; a duration is in nanoseconds.
+type metric struct {
+	name     string
+	duration bool
+	of       func(Strike, Mode) float64
 }
 
-// Metrics lists what a threshold can bound.
-func Metrics() []string {
-	return []string{"gap", "engine", "shop", "others", "refused", "unknown", "unresolved", "lost", "oversold", "slow"}
+var metrics = []metric{
+	{"gap", true, func(_ Strike, m Mode) float64 { return float64(m.Gap) }},
+	{"engine", true, func(s Strike, _ Mode) float64 { return float64(s.Took) }},
+	{"shop", true, func(_ Strike, m Mode) float64 { return float64(m.Shop) }},
+	{"others", true, func(_ Strike, m Mode) float64 { return float64(m.Others) }},
+	{"declined", false, func(_ Strike, m Mode) float64 { return float64(m.Declined) }},
+	{"unknown", false, func(_ Strike, m Mode) float64 { return float64(m.Unknown) }},
+	{"unresolved", false, func(_ Strike, m Mode) float64 { return float64(m.Unresolved) }},
+	{"lost", false, func(_ Strike, m Mode) float64 { return float64(m.Lost) }},
+	{"oversold", false, func(_ Strike, m Mode) float64 { return float64(m.Oversold) }},
+	{"slow", false, func(_ Strike, m Mode) float64 { return float64(m.Slow) }},
 }
 
 // Check holds each strike and mode against thresholds such as "gap<2s" and "lost==0", and sets r.Crossed.
 func (r *Result) Check(thresholds []compare.Bound) {
 	r.Crossed = nil
 	for _, t := range thresholds {
+		of := metrics[indexMetric(t.Metric)].of
 		for _, s := range r.Strikes {
 			for _, m := range s.Modes {
-				if v := metrics[t.Metric](s, m); !t.Holds(v) {
+				if v := of(s, m); !t.Holds(v) {
 					r.Crossed = append(r.Crossed, fmt.Sprintf("%s, %s, %s: %s (%s)", s.Engine, s.How, m.Mode, t, t.Value(v)))
 				}
 			}
@@ -134,10 +137,19 @@ func (r *Result) Check(thresholds []compare.Bound) {
 	}
 }
 
+// indexMetric is the index of a metric; -1 = there is none of the name.
+func indexMetric(name string) int {
+	return slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
+}
+
 // ParseThreshold reads a threshold. The error says what is wrong.
 func ParseThreshold(said string) (compare.Bound, error) {
-	return compare.ParseBound(said, func(metric string) (known, latency bool) {
-		_, known = metrics[metric]
-		return known, metric == "gap" || metric == "engine" || metric == "shop" || metric == "others"
-	}, Metrics())
+	var names []string
+	for _, m := range metrics {
+		names = append(names, m.name)
+	}
+	return compare.ParseBound(said, func(metric string) (known, duration bool) {
+		i := indexMetric(metric)
+		return i >= 0, i >= 0 && metrics[i].duration
+	}, names)
 }

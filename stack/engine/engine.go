@@ -5,9 +5,9 @@ package engine
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"syscall"
 	"time"
@@ -54,7 +54,7 @@ type Options struct {
 	Cut bool
 	// Binary is the shop, which runs the keeper; "" is the running program.
 	Binary string
-	// Log is told of the servers, a line at a time; nil keeps quiet.
+	// Log is told of the servers, a line at a time, by several goroutines; nil keeps quiet.
 	Log func(format string, args ...any)
 }
 
@@ -74,7 +74,7 @@ type Engine struct {
 	takeover func(context.Context) error                // returns when another server has taken over
 	prepare  func(context.Context) error                // before the load; nil = nothing
 	mine     func(context.Context, int64) (bool, error) // says whether a product is the victim's; nil = all are
-	pools    []*sql.DB                                  // of the databases
+	clients  []io.Closer                                // of the servers
 	closing  sync.Once
 	closed   error
 }
@@ -85,8 +85,8 @@ func (e *Engine) Close() error {
 		for _, p := range e.proxies {
 			p.Close()
 		}
-		for _, db := range e.pools {
-			_ = db.Close()
+		for _, c := range e.clients {
+			_ = c.Close()
 		}
 		e.closed = e.servers.Close()
 	})
@@ -109,8 +109,8 @@ func (e *Engine) Struck(ctx context.Context, product int64) (bool, error) {
 	return e.mine(ctx, product)
 }
 
-// Strike makes the server fail, in one of the ways of [Strikes]. It returns when it did so, and how much of what the
-// server had written no replica had: at least, since the server is asked first and the replicas after it. -1 = the
+// Strike makes the server fail, in one of the ways of [Strikes]. It returns the time of the strike, and how much of
+// what the server had written no replica had: at least, since the server is asked first and the replicas after it. -1 = the
 // nodes of Galera have no such thing: each has a commit before it is acknowledged.
 func (e *Engine) Strike(ctx context.Context, how string) (at time.Time, lacked int64, err error) {
 	if how != Stop {
@@ -133,6 +133,20 @@ func (e *Engine) Strike(ctx context.Context, how string) (at time.Time, lacked i
 
 // Takeover returns when another server has taken over.
 func (e *Engine) Takeover(ctx context.Context) error { return e.takeover(ctx) }
+
+// Watch lets another server take over when the one that [Engine.Strike] would strike has ended by itself or by somebody
+// else; say is told of an error. It returns at once, and its work ends with ctx.
+func (e *Engine) Watch(ctx context.Context, say func(error)) {
+	go func() {
+		select {
+		case <-e.victim.Exited():
+			if err := e.takeover(ctx); err != nil && ctx.Err() == nil {
+				say(err)
+			}
+		case <-ctx.Done():
+		}
+	}()
+}
 
 // Resume ends a [Stop] or a [Cut].
 func (e *Engine) Resume(how string) error {
@@ -169,10 +183,15 @@ func (e *Engine) proxy(name, to string, lag time.Duration) (p *wire.Proxy, err e
 	return p, err
 }
 
-const polling = 10 * time.Millisecond
+const (
+	polling  = 10 * time.Millisecond
+	patience = 2 * time.Minute // for one condition, on a busy machine
+)
 
 // until polls a condition. The error says what was waited for.
 func until(ctx context.Context, what string, met func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %v", patience))
+	defer cancel()
 	for !met() {
 		select {
 		case <-ctx.Done():

@@ -137,6 +137,9 @@ func (e *Engine) startCluster(ctx context.Context) error {
 		return err
 	}
 	e.Redis = "redis://default:" + c.Password + "@" + strings.Join(c.Addrs(), ",redis://default:"+c.Password+"@")
+	for _, n := range c.Nodes {
+		e.clients = append(e.clients, n)
+	}
 	e.victim = c.runs[0]
 	e.replicates(c.Nodes[0], c.Nodes[masters])
 	e.mine = func(ctx context.Context, product int64) (bool, error) {
@@ -189,7 +192,7 @@ func offset(ctx context.Context, c *redis.Client, field string) (int64, error) {
 	return strconv.ParseInt(value, 10, 64)
 }
 
-// watched is the name of the master, as its sentinels know it.
+// watched is the name of a master that sentinels watch, and of a group of Galera.
 const watched = "lastitem"
 
 // startSentinel makes the victim the master.
@@ -211,6 +214,7 @@ func (e *Engine) startSentinel(ctx context.Context) error {
 	}
 	host, port, _ := net.SplitHostPort(at)
 	e.started("master", master.Running)
+	e.clients = append(e.clients, master.Client)
 	followers := make([]*redis.Client, replicas)
 	err = together(replicas, func(i int) error {
 		n, err := spawn(ctx, e.servers, stack.RedisServer{Name: fmt.Sprintf("replica %d", i+1), Password: password,
@@ -223,6 +227,9 @@ func (e *Engine) startSentinel(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, f := range followers {
+		e.clients = append(e.clients, f)
 	}
 	complete := func() bool {
 		return strings.Count(master.Info(ctx, "replication").Val(), "state=online") == replicas
@@ -245,6 +252,9 @@ func (e *Engine) startSentinel(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, w := range watchers {
+		e.clients = append(e.clients, w)
 	}
 	err = until(ctx, "the sentinels to know all", func() bool {
 		for _, w := range watchers {

@@ -24,21 +24,23 @@ type database struct {
 // app is the account of the shop: it may make its tables, and read_only stops it, as it does not stop SUPER.
 const app = "app"
 
+// spawnSQL starts a server, of whose client [Engine.open] takes care: several may start at once.
 func (e *Engine) spawnSQL(ctx context.Context, name string, conf ...string) (database, error) {
 	run, err := e.servers.SpawnSQL(ctx, stack.SQLServer{Name: name, Conf: conf})
 	if err != nil {
 		return database{}, err
 	}
 	e.started(name, run.Running)
-	return e.open(run, run.URL)
+	return database{RunningSQL: run}, nil
 }
 
+// open connects to a server that was spawned.
 func (e *Engine) open(run *stack.RunningSQL, dsn string) (database, error) {
 	db, err := sql.Open("mysql", dsn+"?timeout=3s&readTimeout=30s")
 	if err != nil {
 		return database{}, err
 	}
-	e.pools = append(e.pools, db)
+	e.clients = append(e.clients, db)
 	return database{run, db}, nil
 }
 
@@ -87,6 +89,9 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 			"--rpl-semi-sync-master-wait-point=AFTER_SYNC", "--rpl-semi-sync-master-timeout=600000")
 		return err
 	})
+	for i := 0; i < len(servers) && err == nil; i++ {
+		servers[i], err = e.open(servers[i].RunningSQL, servers[i].URL)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,7 +145,12 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 			return 0, err
 		}
 		got, err := replica.row(ctx, "SHOW SLAVE STATUS")
-		return max(0, sequence(has["at"])-sequence(got["Gtid_IO_Pos"])), err
+		if err != nil {
+			return 0, err
+		}
+		wrote, err := sequence(has["at"])
+		received, failed := sequence(got["Gtid_IO_Pos"])
+		return max(0, wrote-received), errors.Join(err, failed)
 	}
 	e.takeover = func(ctx context.Context) error {
 		// The IO thread may wait for a server that hangs. What it has written is the relay log, which is applied first.
@@ -148,9 +158,9 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 			return err
 		}
 		err := until(ctx, "the replica to apply its relay log", func() bool {
-			at, err := replica.row(ctx, "SHOW SLAVE STATUS")
-			return err == nil && at["Master_Log_File"] == at["Relay_Master_Log_File"] &&
-				at["Read_Master_Log_Pos"] == at["Exec_Master_Log_Pos"]
+			got, err := replica.row(ctx, "SHOW SLAVE STATUS")
+			has, failed := replica.row(ctx, "SELECT @@gtid_slave_pos AS at")
+			return err == nil && failed == nil && got["Slave_SQL_Running"] == "Yes" && got["Gtid_IO_Pos"] == has["at"]
 		})
 		if err == nil {
 			err = replica.do(ctx, "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
@@ -165,8 +175,10 @@ func (e *Engine) startReplicated(ctx context.Context) error {
 	return nil
 }
 
-// sequence is the number of the last transaction of a position such as 0-1-245.
-func sequence(gtid string) int64 {
-	n, _ := strconv.ParseInt(gtid[strings.LastIndex(gtid, "-")+1:], 10, 64)
-	return n
+// sequence is the number of the last transaction of a position such as 0-1-245; "" = none yet.
+func sequence(gtid string) (int64, error) {
+	if gtid == "" {
+		return 0, nil
+	}
+	return strconv.ParseInt(gtid[strings.LastIndex(gtid, "-")+1:], 10, 64)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"lastitem/say/text"
 	"lastitem/stack"
@@ -17,16 +19,23 @@ func Installed(kind string) error {
 	if kind == Replicated || kind == Galera {
 		backend = stack.MySQL
 	}
-	_, err := stack.Find(backend)
-	if err != nil || kind != Galera {
+	if _, err := stack.Find(backend); err != nil || backend == stack.Redis {
 		return err
 	}
 	missing := text.Of("engine: %s is not installed; apt-get install %s")
+	if found, _ := stack.Find(backend); !strings.HasPrefix(filepath.Base(found), "mariadb") {
+		return missing.Errorf("mariadbd", "mariadb-server")
+	}
+	if kind != Galera {
+		return nil
+	}
 	if _, err := os.Stat(provider); err != nil {
 		return missing.Errorf(provider, "galera-4")
 	}
-	if _, err := exec.LookPath("garbd"); err != nil {
-		return missing.Errorf("garbd", "galera-arbitrator-4")
+	for _, program := range [][2]string{{"garbd", "galera-arbitrator-4"}, {"rsync", "rsync"}} {
+		if _, err := exec.LookPath(program[0]); err != nil {
+			return missing.Errorf(program[0], program[1])
+		}
 	}
 	return nil
 }

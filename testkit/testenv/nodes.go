@@ -6,6 +6,7 @@ import (
 
 	"lastitem/stack"
 	"lastitem/stack/engine"
+	"lastitem/testkit"
 )
 
 // RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test
@@ -120,7 +121,10 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 // until they are ready.
 func Galera(t testing.TB) []string {
 	t.Helper()
-	Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
+	testkit.NotQuick(t, engine.Galera)
+	if err := engine.Installed(engine.Galera); err != nil {
+		testkit.Missing(t, engine.Galera, err)
+	}
 	_, dsns, _, err := engine.GaleraNodes(t.Context(), Own(t, []string{}...))
 	if err != nil {
 		t.Fatalf("testenv: %v", err)

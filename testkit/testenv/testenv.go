@@ -288,16 +288,6 @@ func Program(t testing.TB, name, pkg string) string {
 	return path
 }
 
-// Library gives the path of a library of the system, which the named package installs.
-func Library(t testing.TB, name, path, pkg string) string {
-	t.Helper()
-	testkit.NotQuick(t, name)
-	if _, err := os.Stat(path); err != nil {
-		testkit.Missing(t, name, fmt.Errorf("%w; to install it: apt-get install %s", err, pkg))
-	}
-	return path
-}
-
 // servers holds what this test binary has started, by backend. Nothing closes it: its keeper does when the binary ends.
 var servers struct {
 	sync.Mutex

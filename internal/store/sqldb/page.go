@@ -138,6 +138,8 @@ func (v *view) notCopy() error {
 		return store.ErrCopy
 	case is["read_only"] == "OFF", is["read_only"] == "":
 		return nil
+	case is["group_replication_group_name"] != "": // a secondary, whose threads the statements below do not show
+		return store.ErrCopy
 	}
 	for _, ask := range replicaStates {
 		replicates := false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -61,13 +62,20 @@ func TestSQLCopyIsNotRead(t *testing.T) {
 	set, err := backend.Open(backend.Config{SQL: cfg.FormatDSN(), Conns: 1, Health: backend.Health{Every: -1}})
 	testkit.Must(t, err)
 	testkit.Closes(t, set)
+	change, start := "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'nobody'", "START SLAVE"
+	var version string
+	testkit.Must(t, admin.DB().Raw("SELECT VERSION()").Scan(&version).Error)
+	if !strings.Contains(version, "MariaDB") {
+		change = strings.ReplaceAll(strings.ReplaceAll(change, "MASTER TO", "REPLICATION SOURCE TO"), "MASTER_", "SOURCE_")
+		start = "START REPLICA"
+	}
 	for _, at := range []struct {
 		statement          string
 		byAdmin, byAccount bool // whether it is a copy
 	}{
 		{"SET GLOBAL read_only = 1", false, true},
-		{"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'nobody'", true, true},
-		{"START SLAVE", true, true},
+		{change, true, true},
+		{start, true, true},
 		{"SET GLOBAL read_only = 0", false, false},
 	} {
 		exec(at.statement)

@@ -157,7 +157,8 @@ SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON' OR Variable_nam
 
 -- name: server_state
 -- What says whether the server may lack commits of others. MySQL only.
-SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait', 'read_only', 'innodb_read_only')
+SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait', 'read_only', 'innodb_read_only',
+  'group_replication_group_name')
 
 -- name: received_keys
 -- The ends of the tickets of a run that were sold under some keys. ?1 = product id, ?2 = run, ?... = keys.
