@@ -134,8 +134,8 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	var given []*pflag.Flag
 	set.Visit(func(f *pflag.Flag) { given = append(given, f) })
 	if set.Changed("request") && s.file.Buy != nil {
-		return cli.Usage(text.Of("--request cannot replace buy in %s, which has several steps or a cancel: change the file"),
-			s.path)
+		return cli.Usage(text.Of("--request cannot replace buy in %s, which has several steps or a cancel: change "+
+			"the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
 		f := flagOf(set, x)

@@ -161,7 +161,8 @@ func TestLoadtestService(t *testing.T) {
 		{"by its duration", &stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
 		{"a name that is a number", &stepShop{mended: true}, []string{"settle:", "products: [\"1\", \"2\"]\nsettle:"},
 			[]string{"--products", "2"}, cli.ExitOK, "8 requests in all, stock 3, quantity 1"}, // not 2 products
-		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "which has several steps"},
+		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage,
+			"which has several steps"},
 		{"a mistake in a field", &stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
 			"shop.yaml:14: stock.url: --stock-url"},
 	} {

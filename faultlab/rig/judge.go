@@ -36,7 +36,8 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	busy := 0
 	ends := orderEnds(s)
 	for i, op := range history { // a promise is kept if the order is there, or was
-		if op.Outcome == judge.OK && s.ops[i].promised && !Stands(ledger, op.OrderID) && !mayBeCancelled(ends, op.OrderID) {
+		if op.Outcome == judge.OK && s.ops[i].promised && !Stands(ledger, op.OrderID) &&
+			!mayBeCancelled(ends, op.OrderID) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
@@ -158,7 +159,8 @@ func (s *Scene) decline(history []judge.Op, orders []api.Order) {
 		sold[o.Key], stands[o.OrderID], keyed = true, true, keyed || o.Key != ""
 	}
 	for i, op := range history {
-		if op.Outcome == judge.OK && !op.Replayed && stands[op.OrderID] || op.Outcome == judge.Unknown && !s.ops[i].stuck {
+		if op.Outcome == judge.OK && !op.Replayed && stands[op.OrderID] ||
+			op.Outcome == judge.Unknown && !s.ops[i].stuck {
 			spare--
 		}
 	}

@@ -28,8 +28,8 @@ func TestTwoSweepers(t *testing.T) {
 	}
 }
 
-// The buyer of an order that is to be cancelled and the last customer are arranged before the purchase, without the time
-// limit of buyers who come while a fault is at work.
+// The buyer of an order that is to be cancelled and the last customer are arranged before the purchase, without the
+// time limit of buyers who come while a fault is at work.
 func TestBoughtIsArranged(t *testing.T) {
 	t.Parallel()
 	f := target.Foreign{Buy: []target.Step{{Method: http.MethodPost, Path: "/buy"}}}

@@ -93,10 +93,11 @@ func TestAccuse(t *testing.T) {
 func TestPromiseOfACancelledOrder(t *testing.T) {
 	t.Parallel()
 	r := judged(t, func(s *Scene) {
-		s.ops = append(s.ops, &Pending{promised: true, op: judge.Op{Call: 3, Return: 4, ProductID: 1, Quantity: 1, Key: "j",
-			Outcome: judge.OK, OrderID: "b"}})
+		s.ops = append(s.ops, &Pending{promised: true, op: judge.Op{Call: 3, Return: 4, ProductID: 1, Quantity: 1,
+			Key: "j", Outcome: judge.OK, OrderID: "b"}})
 		for _, kind := range []Kind{Ship, Cancel} {
-			s.endings = append(s.endings, &Pending{hold: judge.ReservationOp{Kind: kind, OrderID: "b", Outcome: judge.OK}})
+			end := judge.ReservationOp{Kind: kind, OrderID: "b", Outcome: judge.OK}
+			s.endings = append(s.endings, &Pending{hold: end})
 		}
 	})
 	testkit.Is(t, r.Found, "A", "found in %s", r.Text("en"))
@@ -165,7 +166,8 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 }
 
 // A service whose every request is longer than a quarter of the TTL is traced until two traces agree, in whatever order
-// its commands came, and not ten times. The second of them counts, however short an odd one was, and none after the end.
+// its commands came, and not ten times. The second of them counts, however short an odd one was. None begins after the
+// context has ended.
 func TestCalm(t *testing.T) {
 	t.Parallel()
 	ab, ba := []Position{{Pattern: "A"}, {Pattern: "B"}}, []Position{{Pattern: "B"}, {Pattern: "A"}}

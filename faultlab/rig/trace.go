@@ -119,8 +119,8 @@ func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, erro
 const traceTries = 10
 
 // calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer trace may contain renewals,
-// which come every third of the TTL. If no trace was that short, calmTrace returns the shortest; of a foreign service it
-// returns the first that has the same commands as the one before.
+// which come every third of the TTL. If no trace was that short, calmTrace returns the shortest; of a foreign service
+// it returns the first that has the same commands as the one before.
 func (l *Lane) calmTrace(ctx context.Context, ask Ask) ([]Position, error) {
 	return calm(ctx, l.TTL/4, l.Service.Waits, func() ([]Position, time.Duration, error) { return l.trace(ctx, ask) })
 }
