@@ -290,6 +290,17 @@ func TestLabServe(t *testing.T) {
 	}
 }
 
+// habitsServer builds the shop of habits, and returns its path.
+func habitsServer(t *testing.T) string {
+	t.Helper()
+	server := filepath.Join(t.TempDir(), "server")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "../../testkit/habits/server")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return server
+}
+
 // The lab finds what a repetition after a crash does to a service that stores its answer after the sale, or whose keys
 // say for ever that they are running, and what becomes of a lock in a table that is polled. It does not accuse one that
 // turns a key away while it is in progress. Work for a request is the
@@ -298,11 +309,7 @@ func TestLabServeHabits(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
 	testenv.Installed(t, stack.Redis, stack.MySQL)
-	shop, server := program(t), filepath.Join(t.TempDir(), "server")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "../../testkit/habits/server")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
+	shop, server := program(t), habitsServer(t)
 	inRedis := []string{"--key-header", "Idempotency-Key", "--reset-redis", "SET stock:{{product}} {{stock}}",
 		"--stock-redis", "GET stock:{{product}}", "--orders-redis", "LRANGE orders:{{product}} 0 -1", "--fault", "retry"}
 	tables := []string{"--setup-sql", "CREATE TABLE products (id BIGINT PRIMARY KEY, stock INT)",
@@ -374,11 +381,7 @@ func TestLabServeCancels(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
 	testenv.Installed(t, stack.MySQL)
-	shop, server := program(t), filepath.Join(t.TempDir(), "server")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "../../testkit/habits/server")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
+	shop, server := program(t), habitsServer(t)
 	for kind, tt := range map[string]struct {
 		code int
 		want []string

@@ -46,7 +46,8 @@ docs/shop-yaml.md has all fields.`).
 	}
 	set := cmd.Flags()
 	cli.Flags{
-		{"check", &f.check, nil, text.Of("make one purchase at the running service, and show each step")},
+		{"check", &f.check, nil, text.Of("buy at the running service, once and for each of cancel and ship in the " +
+			"file once more, and show each step")},
 		{"flags", &f.flags, nil, text.Of("print the flags of 'shop loadtest' and 'shop lab' that say the same")},
 		{"url", &f.url, nil, text.Of("with --check: the address of the service (default the file's)")},
 		{"redis", &f.redis, nil, text.Of("with --check: its Redis (default the file's)")},

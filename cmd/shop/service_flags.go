@@ -134,7 +134,8 @@ func (s *serviceFlags) load(set *pflag.FlagSet) (err error) {
 	var given []*pflag.Flag
 	set.Visit(func(f *pflag.Flag) { given = append(given, f) })
 	if set.Changed("request") && s.file.Buy != nil {
-		return cli.Usage(text.Of("--request replaces one request, and %s describes several: change the file"), s.path)
+		return cli.Usage(text.Of("--request cannot replace buy in %s, which has several steps or a cancel: change "+
+			"the file"), s.path)
 	}
 	for _, x := range s.file.Settings {
 		f := flagOf(set, x)
@@ -186,11 +187,14 @@ func (s *serviceFlags) where(set *pflag.FlagSet, err error) error {
 	if f := set.Lookup(named[1]); f != nil && f.Changed && f.Annotations[fromFile] == nil {
 		return err
 	}
+	shows := func(value string) bool { // quoted, or the file that cannot be opened
+		file, is := strings.CutPrefix(value, "@")
+		return strings.Contains(said, strconv.Quote(value)) || is && strings.Contains(said, " "+file+": ")
+	}
 	for _, shown := range []bool{true, false} {
 		for _, x := range s.file.Settings {
 			f := set.Lookup(x.Flag)
-			if f == nil || f.Annotations[fromFile] == nil || named[2] == "" &&
-				shown && !strings.Contains(said, strings.TrimPrefix(x.Value, "@")) {
+			if f == nil || f.Annotations[fromFile] == nil || named[2] == "" && shown && !shows(x.Value) {
 				continue
 			}
 			is := x.Flag == named[1] || strings.HasSuffix(named[1], "-") && strings.HasPrefix(x.Flag, named[1])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -62,7 +63,7 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.carts++
 		fmt.Fprintf(w, `{"cart": {"id": "c-%s"}}`, session)
 	case at == "POST /pay/c-"+session:
-		s.pay(w)
+		s.pay(r.Context(), w)
 	case strings.HasPrefix(at, "POST /ship/"), strings.HasPrefix(at, "POST /cancel/"):
 		s.end(w, strings.HasPrefix(at, "POST /ship/"), r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 	default:
@@ -70,11 +71,16 @@ func (s *stepShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *stepShop) pay(w http.ResponseWriter) {
+func (s *stepShop) pay(ctx context.Context, w http.ResponseWriter) {
 	left := s.stock
 	s.came++
 	s.paying.Broadcast()
-	for s.came < s.carts {
+	defer context.AfterFunc(ctx, func() { // one with a cart may never pay
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.paying.Broadcast()
+	})()
+	for s.came < s.carts && ctx.Err() == nil {
 		s.paying.Wait()
 	}
 	if s.mended {
@@ -155,7 +161,8 @@ func TestLoadtestService(t *testing.T) {
 		{"by its duration", &stepShop{}, nil, []string{"--requests", "0", "--duration", "1s"}, cli.ExitUsage, "--requests"},
 		{"a name that is a number", &stepShop{mended: true}, []string{"settle:", "products: [\"1\", \"2\"]\nsettle:"},
 			[]string{"--products", "2"}, cli.ExitOK, "8 requests in all, stock 3, quantity 1"}, // not 2 products
-		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage, "describes several"},
+		{"one request instead", &stepShop{}, nil, []string{"--request", "POST /pay"}, cli.ExitUsage,
+			"which has several steps"},
 		{"a mistake in a field", &stepShop{}, []string{"/stock#/stock", "stock"}, nil, cli.ExitUsage,
 			"shop.yaml:14: stock.url: --stock-url"},
 	} {
@@ -216,20 +223,6 @@ func wantCode(t *testing.T, want int, said string, cmd *cobra.Command, args ...s
 	if code != want || !strings.Contains(out+errOut, said) {
 		t.Errorf("%q: exit code %d, want %d and %q\n%s%s", args, code, want, said, out, errOut)
 	}
-}
-
-// An --env or a --header replaces the field of its name, and the others stay.
-func TestServiceReplacesByName(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "shop.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte("buy: POST /buy\nheaders: {X-A: 1, X-B: 2}\n"+
-		"start: {env: {USER: file, HOST: file}}\n"), 0o600))
-	cmd, f := &cobra.Command{}, labFlags{}
-	f.add(cmd)
-	testkit.Must(t, cmd.ParseFlags([]string{"--service", file, "--env", "USER=flag", "--header", "x-b: 3"}))
-	testkit.Must(t, f.serve.load(cmd.Flags()))
-	testkit.Same(t, f.serve.f.Env, []string{"USER=flag", "HOST=file"}, "variables")
-	testkit.Same(t, f.serve.f.Headers, []string{"x-b: 3", "X-A: 1"}, "headers")
 }
 
 var anyID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
@@ -306,8 +299,10 @@ func TestServiceLines(t *testing.T) {
 		{lab + "stock: {redis: GET s}\nallow_untested: [late, lte]\n", ":6: allow_untested: --allow-untested \"lte\""},
 		{lab, ":1: --stock-sql, --stock-redis or --stock-url: want one of them"},
 		{"start: {command: 'app {{port}} {{redis}}', env: {A: '{{b}}'}}\nbuy: POST /buy\n", ":1: start.env.A: --env"},
-		{"buy: POST /buy\nstart:\n  command: app\n  setup: [{sql: '@a'}, {sql: '@/none'}]\n",
-			":4: start.setup.sql: --setup-sql: open"},
+		{"buy: POST /buy\nstart:\n  command: app\n  setup:\n  - sql: SELECT 1\n  - sql: '@/none'\n",
+			":6: start.setup.sql: --setup-sql: open"},
+		{"buy: POST /buy\nstart: {command: 'app {{port}} {{redis}}'}\nreset:\n- redis: a\n- redis: \"'\"\n",
+			":5: reset.redis: --reset-redis \"'\": want a Redis command"},
 		{"buy:\n  post: /buy\n  refused: 200\n", ":3: buy.refused: --refused: status 200 means both"},
 		{"buy: POST /buy\nurl: ftp://a\n", ":2: url: --url must be a URL"},
 	} {

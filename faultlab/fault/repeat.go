@@ -9,7 +9,7 @@ import (
 	"lastitem/stack/wire"
 )
 
-// The endings of a variant in which a request about a reservation, its order or the stock is repeated with its key:
+// The suffixes of a variant in which a request about a reservation, its order or the stock is repeated with its key:
 // while A is held or its command is on the way, or after A was killed.
 const (
 	twice = "-twice"
@@ -21,7 +21,7 @@ var repeated = []struct {
 	name string
 	rig.About
 }{
-	{"cancelled", rig.About{Kind: rig.Cancel}},
+	{cancelled, rig.About{Kind: rig.Cancel}},
 	{"part-cancelled", rig.About{Kind: rig.Cancel, Part: 1}},
 	{"cart-cancelled", rig.About{Kind: rig.Cancel, Cart: true}},
 	{"line-cancelled", rig.About{Kind: rig.Cancel, Cart: true, Line: true}},
@@ -36,11 +36,11 @@ var repeated = []struct {
 	{"adjusted", rig.About{Kind: rig.Adjust}},
 }
 
-// withRepeated adds the variants with an ending to those of a deduction, if the mode holds units.
-func withRepeated(m api.Mode, ending string, variants ...string) []string {
+// withRepeated adds the variants with a suffix to those of a deduction, if the mode holds units.
+func withRepeated(m api.Mode, suffix string, variants ...string) []string {
 	for _, r := range repeated {
 		if m.Reserves && (m.Cart || !r.Cart) {
-			variants = append(variants, r.name+ending)
+			variants = append(variants, r.name+suffix)
 		}
 	}
 	return variants

@@ -60,8 +60,8 @@ var races = map[string]rig.About{
 	shippedCancelled: {Kind: rig.Ship},
 }
 
-// crosses is what the rival asks for where that is something else.
-var crosses = map[string]rig.Kind{cancelledShipped: rig.Ship, shippedCancelled: rig.Cancel}
+// rivalAsks is what the rival asks for, where it is not what A asks for.
+var rivalAsks = map[string]rig.Kind{cancelledShipped: rig.Ship, shippedCancelled: rig.Cancel}
 
 func asksRace(variant string) rig.About { return races[variant] }
 
@@ -117,7 +117,7 @@ func race(ctx context.Context, p *Play, rival *rig.Actor) error {
 	if err != nil {
 		return err
 	}
-	b := p.Reservations.Ask(rival, cmp.Or(crosses[p.Variant], kind), h, rig.Long)
+	b := p.Reservations.Ask(rival, cmp.Or(rivalAsks[p.Variant], kind), h, rig.Long)
 	p.Settle(ctx, rival, b)
 	p.pass(p.Lane.A, held)
 	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {

@@ -29,6 +29,11 @@ func Try(ctx context.Context, l *Lane, f *target.Foreign) error {
 		}
 		since, began := wire.LastID(), time.Now()
 		r := remote(f, Site{Set: l.Set, URL: a.URL})
+		r.Watch = func(step string, _ target.Call, _ target.Reply, _ map[string]string) {
+			if step == string(Cancel) || step == string(Ship) {
+				began = time.Now() // the last purchase, whose order stands, comes after them
+			}
+		}
 		err := r.Try(ctx, l.Product(), Stock, 1, workWithin)
 		if err == nil {
 			err = seen(a, since)

@@ -34,10 +34,10 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 		return judge.Report{}, err
 	}
 	busy := 0
-	for i, op := range history { // a promise is kept if the order is there
-		if op.Outcome == judge.OK && s.ops[i].promised && !slices.ContainsFunc(ledger.Orders, func(o api.Order) bool {
-			return o.OrderID == op.OrderID
-		}) {
+	ends := orderEnds(s)
+	for i, op := range history { // a promise is kept if the order is there, or was
+		if op.Outcome == judge.OK && s.ops[i].promised && !Stands(ledger, op.OrderID) &&
+			!mayBeCancelled(ends, op.OrderID) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
@@ -61,7 +61,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	r := judge.Judge(judge.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer, Adjusts: adjusted(s),
-		Tickets: tickets, Cancels: orderEnds(s),
+		Tickets: tickets, Cancels: ends,
 	})
 	r.BusyKeys = busy
 	service, seen := s.Lane.Service, s.seen()
@@ -93,6 +93,13 @@ func orderEnds(s *Scene) (ops []judge.ReservationOp) {
 		ops = append(ops, op)
 	}
 	return ops
+}
+
+// mayBeCancelled says whether an order was cancelled, or may have been: then it was written before.
+func mayBeCancelled(ends []judge.ReservationOp, order string) bool {
+	return slices.ContainsFunc(ends, func(op judge.ReservationOp) bool {
+		return op.Kind == Cancel && op.OrderID == order && (op.Outcome == judge.OK || op.Outcome == judge.Unknown)
+	})
 }
 
 // sayBusy says what settles whether a refusal, as it came, is one.
@@ -144,14 +151,16 @@ func (s *Scene) seen() []judge.Op {
 }
 
 // decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an
-// order with their key shows that they did or, where no order shows a key, more orders than answers.
+// order with their key shows that they did or, where no order shows a key, more orders than answers. An answer whose
+// order is gone, as a cancelled one is, accounts for none.
 func (s *Scene) decline(history []judge.Op, orders []api.Order) {
-	sold, keyed, spare := map[string]bool{}, false, len(orders)
+	sold, stands, keyed, spare := map[string]bool{}, map[string]bool{"": true}, false, len(orders)
 	for _, o := range orders {
-		sold[o.Key], keyed = true, keyed || o.Key != ""
+		sold[o.Key], stands[o.OrderID], keyed = true, true, keyed || o.Key != ""
 	}
 	for i, op := range history {
-		if op.Outcome == judge.OK && !op.Replayed || op.Outcome == judge.Unknown && !s.ops[i].stuck {
+		if op.Outcome == judge.OK && !op.Replayed && stands[op.OrderID] ||
+			op.Outcome == judge.Unknown && !s.ops[i].stuck {
 			spare--
 		}
 	}

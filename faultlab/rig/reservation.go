@@ -21,7 +21,8 @@ const (
 	Long  = time.Hour
 )
 
-// Reservations are the requests of a scene about reservations, and its sweeps.
+// Reservations are the requests of a scene about reservations, and its sweeps. Somebody's service has none: there they
+// are the requests that cancel or ship an order, and a [Reservation] is that order with its buyer.
 type Reservations struct {
 	scene *Scene
 	ended string // see Ended
@@ -142,7 +143,7 @@ func (r *Reservations) First(ctx context.Context, length time.Duration) (h Reser
 
 // bought has B buy an order of somebody's service, and returns when the work for it is over.
 func bought(ctx context.Context, s *Scene) (h Reservation, err error) {
-	if err := arrange(ctx, s); err != nil {
+	if err := arrange(ctx, s, s.Lane.B, s.Lane.C); err != nil { // C is the last customer
 		return h, err
 	}
 	p := s.Ask(s.Lane.B, s.NewKey())

@@ -1,9 +1,11 @@
 package rig
 
 import (
+	"net/http"
 	"testing"
 
 	"lastitem/faultlab/rig/gear"
+	"lastitem/target"
 	"lastitem/testkit"
 )
 
@@ -24,4 +26,17 @@ func TestTwoSweepers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The buyer of an order that is to be cancelled and the last customer are arranged before the purchase, without the
+// time limit of buyers who come while a fault is at work.
+func TestBoughtIsArranged(t *testing.T) {
+	t.Parallel()
+	f := target.Foreign{Buy: []target.Step{{Method: http.MethodPost, Path: "/buy"}}}
+	l := idle(t, Service{Waits: true, learnt: &learnt{}})
+	l.client, l.B.URL = http.DefaultClient, testkit.Serve(t, http.NotFoundHandler()).URL
+	s := &Scene{Lane: l, buyers: buyers{client: l.client, begin: func() *target.Visit { return f.NewVisit(1, 1, "") }}}
+	_, err := bought(t.Context(), s)
+	spare := [2]int{len(s.buyers.spare[l.B.URL]), len(s.buyers.spare[l.C.URL])}
+	testkit.Is(t, spare, [2]int{1, 2}, "buyers of B and C who are left (%v)", err)
 }

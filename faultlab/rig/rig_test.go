@@ -89,11 +89,25 @@ func TestAccuse(t *testing.T) {
 	}
 }
 
+// The promise of an order that was cancelled was kept: it is found that the order was shipped too.
+func TestPromiseOfACancelledOrder(t *testing.T) {
+	t.Parallel()
+	r := judged(t, func(s *Scene) {
+		s.ops = append(s.ops, &Pending{promised: true, op: judge.Op{Call: 3, Return: 4, ProductID: 1, Quantity: 1,
+			Key: "j", Outcome: judge.OK, OrderID: "b"}})
+		for _, kind := range []Kind{Ship, Cancel} {
+			end := judge.ReservationOp{Kind: kind, OrderID: "b", Outcome: judge.OK}
+			s.endings = append(s.endings, &Pending{hold: end})
+		}
+	})
+	testkit.Is(t, r.Found, "A", "found in %s", r.Text("en"))
+}
+
 // A stuck request that bought something has an unknown outcome; nobody told its client that nothing happened. The
 // others count as turned away.
 func TestDecline(t *testing.T) {
 	t.Parallel()
-	order := func(key string) api.Order { return api.Order{Key: key, Quantity: 1} }
+	order := func(key string) api.Order { return api.Order{OrderID: "1", Key: key, Quantity: 1} }
 	for name, c := range map[string]struct {
 		orders []api.Order
 		want   []judge.Outcome // of an ok, a lost answer, and two stuck requests a and b
@@ -101,14 +115,16 @@ func TestDecline(t *testing.T) {
 		"nobody bought": {nil, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined, judge.Declined}},
 		"b bought": {[]api.Order{order("ok"), order("b")}, []judge.Outcome{judge.OK, judge.Unknown, judge.Declined,
 			judge.Unknown}},
-		"by the number": {[]api.Order{order(""), order(""), order("")},
+		"by the number": {[]api.Order{order(""), {}, {}},
+			[]judge.Outcome{judge.OK, judge.Unknown, judge.Unknown, judge.Declined}},
+		"the first was cancelled": {[]api.Order{{}, {}},
 			[]judge.Outcome{judge.OK, judge.Unknown, judge.Unknown, judge.Declined}},
 	} {
 		s := &Scene{}
 		for i, key := range []string{"ok", "lost", "a", "b"} {
 			p := &Pending{stuck: i > 1, op: judge.Op{Key: key, Quantity: 1, Outcome: judge.Unknown}}
 			if i == 0 {
-				p.op.Outcome = judge.OK
+				p.op.Outcome, p.op.OrderID = judge.OK, "1"
 			}
 			s.ops = append(s.ops, p)
 		}
@@ -150,26 +166,34 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 }
 
 // A service whose every request is longer than a quarter of the TTL is traced until two traces agree, in whatever order
-// its commands came, and not ten times.
+// its commands came, and not ten times. The second of them counts, however short an odd one was. None begins after the
+// context has ended.
 func TestCalm(t *testing.T) {
 	t.Parallel()
 	ab, ba := []Position{{Pattern: "A"}, {Pattern: "B"}}, []Position{{Pattern: "B"}, {Pattern: "A"}}
+	ended, end := context.WithCancel(t.Context())
+	end()
 	for _, tt := range []struct {
 		name    string
+		ctx     context.Context
 		foreign bool
 		runs    [][]Position
 		times   int
+		want    []Position
 	}{
-		{"two agree", true, [][]Position{ab, ba}, 2},
-		{"the second has a renewal", true, [][]Position{ab, ab[:1], ab, ba}, 4},
-		{"lastitem's own", false, [][]Position{ab, ba}, traceTries},
+		{"two agree", t.Context(), true, [][]Position{ab, ba}, 2, ba},
+		{"the first lacks a command", t.Context(), true, [][]Position{ab[:1], ab, ba}, 3, ba},
+		{"the second lacks a command", t.Context(), true, [][]Position{ab, ab[:1], ab, ba}, 4, ba},
+		{"lastitem's own", t.Context(), false, [][]Position{ab, ba}, traceTries, ab},
+		{"the context has ended", ended, true, [][]Position{ab, ba}, 0, nil},
 	} {
 		times := 0
-		_, err := calm(time.Millisecond, tt.foreign, func() ([]Position, time.Duration, error) {
+		got, err := calm(tt.ctx, time.Millisecond, tt.foreign, func() ([]Position, time.Duration, error) {
 			times++
-			return tt.runs[min(times, len(tt.runs))-1], time.Second, nil
+			return tt.runs[min(times, len(tt.runs))-1], time.Duration(times) * time.Second, nil
 		})
-		testkit.Must(t, err)
+		testkit.IsError(t, err, tt.ctx.Err(), "%s: calm()", tt.name)
+		testkit.Same(t, got, tt.want, "%s: trace", tt.name)
 		testkit.Is(t, times, tt.times, "%s: traces", tt.name)
 	}
 }

@@ -150,7 +150,7 @@ type Reservation struct {
 	ID    string
 	Until time.Time // its deadline, by the store's clock, which is this machine's
 	Order string    // of one that has been paid
-	// Visit is the buyer of an order of somebody's service, which has no reservations.
+	// Visit is the buyer of an order of somebody's service.
 	Visit *target.Visit
 }
 

@@ -119,31 +119,28 @@ func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, erro
 const traceTries = 10
 
 // calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer trace may contain renewals,
-// which come every third of the TTL. If no trace was that short, calmTrace returns the shortest; that of a foreign
-// service is not sought any longer once two traces in turn had the same commands.
-func (l *Lane) calmTrace(ctx context.Context, ask Ask) (shortest []Position, err error) {
-	return calm(l.TTL/4, l.Service.Waits, func() ([]Position, time.Duration, error) {
-		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
-		}
-		return l.trace(ctx, ask)
-	})
+// which come every third of the TTL. If no trace was that short, calmTrace returns the shortest; of a foreign service
+// it returns the first that has the same commands as the one before.
+func (l *Lane) calmTrace(ctx context.Context, ask Ask) ([]Position, error) {
+	return calm(ctx, l.TTL/4, l.Service.Waits, func() ([]Position, time.Duration, error) { return l.trace(ctx, ask) })
 }
 
 // calm is calmTrace with the time that is short enough, and the trace.
-func calm(enough time.Duration, foreign bool, trace func() ([]Position, time.Duration, error)) (shortest []Position,
-	err error) {
+func calm(ctx context.Context, enough time.Duration, foreign bool, trace func() ([]Position, time.Duration, error)) (
+	shortest []Position, err error) {
 	least, last := time.Duration(math.MaxInt64), []Position(nil)
 	for range traceTries {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		run, took, failed := trace()
 		switch {
 		case failed != nil:
 			err = failed
+		case took <= enough || foreign && differing([][]Position{last, run}) == nil:
+			return run, nil
 		case took < least:
 			shortest, least = run, took
-		}
-		if least <= enough || foreign && failed == nil && differing([][]Position{last, run}) == nil {
-			break
 		}
 		last = run
 	}
@@ -166,8 +163,10 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 		return s.Tickets.trace(ctx)
 	}
 	if l.Service.Waits {
-		if err := arrange(ctx, s, l.A); err != nil {
-			return nil, 0, err
+		if ask.About.Kind == "" { // else A ends what another replica has sold
+			if err := arrange(ctx, s, l.A); err != nil {
+				return nil, 0, err
+			}
 		}
 		if err := l.idle(ctx, max(settling, l.Service.learnt.longest())); err != nil {
 			return nil, 0, err

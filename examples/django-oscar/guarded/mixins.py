@@ -1,5 +1,7 @@
 """The checkout looks at the stock again, under a lock, in the transaction that writes the order."""
 
+from collections import Counter
+
 from django.db import transaction
 from django.shortcuts import redirect
 
@@ -14,9 +16,12 @@ class OrderPlacementMixin(mixins.OrderPlacementMixin):
     def handle_order_placement(self, order_number, user, basket, *args, **kwargs):
         try:
             with transaction.atomic():
-                for line in sorted(basket.all_lines(), key=lambda line: line.stockrecord_id):
-                    record = StockRecord.objects.select_for_update().get(pk=line.stockrecord_id)
-                    if record.net_stock_level < line.quantity:
+                wanted = Counter()  # several lines may be of one record
+                for line in basket.all_lines():
+                    wanted[line.stockrecord_id] += line.quantity
+                for pk, quantity in sorted(wanted.items()):
+                    record = StockRecord.objects.select_for_update().get(pk=pk)
+                    if record.net_stock_level < quantity:
                         raise UnableToPlaceOrder
                 return super().handle_order_placement(order_number, user, basket, *args, **kwargs)
         except UnableToPlaceOrder:
