@@ -496,8 +496,8 @@ func TestComposeOnOneProcessor(t *testing.T) {
 // A profile that there is not is refused before Docker is asked, and before anything is written.
 func TestComposeUnknownProfile(t *testing.T) {
 	t.Parallel()
-	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka observe cluster sentinel, or all, " +
-		"or none"
+	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka observe cluster sentinel, " +
+		"or all, or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
 		writePrograms(t, s.dir, map[string]string{"bin/docker": docker})

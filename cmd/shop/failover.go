@@ -73,9 +73,9 @@ The columns: gap is the longest time after the strike between the answers of two
 with its error; engine is the part until the takeover, shop is the rest; other products are those whose master was not
 struck. declined are answers "not now", which the buyer repeats with the same key. unknown are buyers who never learned
 whether they had bought, before and after a look at the ledger. lost are sales that were acknowledged and are gone.
-replica lacked is what no replica was seen to have at the strike, at least: 0 does not prove that nothing can be lost. --lag
-makes the replicas receive everything later, so that losses are seen where a mode claims them. slow are sales of more
-than a second.
+replica lacked is what no replica was seen to have at the strike, at least: 0 does not prove that nothing can be lost.
+--lag makes the replicas receive everything later, so that losses are seen where a mode claims them. slow are sales of
+more than a second.
 
 It exits with 1 if a mode shows a loss that it does not claim, 3 if a strike proves nothing (no request was under way,
 nobody took over) or a server is not installed, and 99 if a --threshold is crossed. Thresholds: gap, engine, shop and

@@ -44,7 +44,8 @@ func TestFailover(t *testing.T) {
 			testkit.Must(t, json.Unmarshal([]byte(out), &r))
 			s := r.Strikes[0]
 			first, last := s.Modes[0], s.Modes[len(s.Modes)-1]
-			if code != 0 || s.Vacuous != "" || s.Took <= 0 || c.lost && (first.Lost < 1 || s.Lacked < 1) || first.Gap < s.Took/2 {
+			if code != 0 || s.Vacuous != "" || s.Took <= 0 || c.lost && (first.Lost < 1 || s.Lacked < 1) ||
+				first.Gap < s.Took/2 {
 				t.Errorf("exit code %d, strike %+v", code, s)
 			}
 			if len(s.Modes) > 1 && (last.Verdict == judge.Broken || last.Gap >= first.Gap) {

@@ -23,8 +23,8 @@ import (
 	"lastitem/testkit/testenv"
 )
 
-// stepShop sells in three steps: a page with a token, a cart, and a payment. It answers the first payment when everybody
-// who has a cart has come to pay. Unless it is mended, each has read the stock by then: it serves well who buys alone.
+// stepShop sells in three steps: a page with a token, a cart, and a payment. It answers the first payment when all who
+// have a cart have come to pay. Unless it is mended, each has read the stock by then: a single buyer is served well.
 type stepShop struct {
 	mended bool
 

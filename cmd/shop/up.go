@@ -197,7 +197,7 @@ func writeStackJSON(w io.Writer, s *stack.Stack, f *upFlags) error {
 	return cli.WriteJSON(w, all)
 }
 
-// printStack prints where everything is. Passwords of servers that the user gave are masked; those of an engine are not.
+// printStack prints where everything is. Passwords of servers that the user gave are masked, those of an engine not.
 func printStack(w io.Writer, s *stack.Stack, f *upFlags) error {
 	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

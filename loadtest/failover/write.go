@@ -63,8 +63,8 @@ func (r Result) WriteText(w io.Writer, lang string) error {
 			fmt.Fprintf(&b, "%s: VACUOUS: %s\n", name, s.Vacuous)
 		}
 		if s.Lacked == 0 && !slices.ContainsFunc(s.Modes, func(m Mode) bool { return m.Lost > 0 }) {
-			fmt.Fprintf(&b, text.Of("%s: no replica was seen to lack anything at the strike; so this is no proof that nothing can "+
-				"be lost\n").In(lang), name)
+			fmt.Fprintf(&b, text.Of("%s: no replica was seen to lack anything at the strike; so this is no proof that nothing "+
+				"can be lost\n").In(lang), name)
 		}
 		for _, m := range s.Modes {
 			for _, said := range append(m.Broken, m.Undecided...) {

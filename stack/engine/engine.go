@@ -110,8 +110,8 @@ func (e *Engine) Struck(ctx context.Context, product int64) (bool, error) {
 }
 
 // Strike makes the server fail, in one of the ways of [Strikes]. It returns the time of the strike, and how much of
-// what the server had written no replica had: at least, since the server is asked first and the replicas after it. -1 = the
-// nodes of Galera have no such thing: each has a commit before it is acknowledged.
+// what the server had written no replica had: at least, since the server is asked first and the replicas after it.
+// -1 = the nodes of Galera have no such thing: each has a commit before it is acknowledged.
 func (e *Engine) Strike(ctx context.Context, how string) (at time.Time, lacked int64, err error) {
 	if how != Stop {
 		e.sever(true)
