@@ -148,7 +148,7 @@ func TestTicketsEndOnce(t *testing.T) {
 	testkit.Must(t, c.Redis.Set(t.Context(), c.key("stock"), 1, 0).Err())
 	refused, slow, other := c.win("ann"), c, c
 	other.Name, other.Claim = "b", 0
-	slow.Redis = between{c.Redis, func() { _, err := other.Consume(t.Context(), c.product); testkit.Check(t, err) }}
+	slow.Redis = between{c.Redis, func() { _, err := other.Consume(t.Context(), c.product); testkit.Check(t, err) }, 0}
 	for range 2 { // the first makes the group
 		_, err := slow.Consume(t.Context(), c.product)
 		testkit.Must(t, err)
@@ -192,7 +192,7 @@ func TestReconcileOnce(t *testing.T) {
 				_, err := c.Reconcile(t.Context(), c.product, true)
 				testkit.Check(t, err)
 			}
-		}}
+		}, 0}
 		_, err := late.Reconcile(t.Context(), c.product, true)
 		testkit.IsError(t, err, plain.ErrContended, "the second of two corrections")
 		left, err := c.Redis.Get(t.Context(), c.key("stock")).Int()
@@ -210,19 +210,24 @@ func TestReconcileOnce(t *testing.T) {
 	c.holds(0, 0, 8)
 }
 
-// between is a client before whose scripts something happens, if it can.
+// between is a client before whose scripts something happens: to its end, or as far as it comes within a time.
 type between struct {
 	redis.UniversalClient
 
-	do func()
+	do     func()
+	within time.Duration // 0 = to its end
 }
 
 func (b between) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	done := make(chan struct{})
 	go func() { defer close(done); b.do() }()
+	var enough <-chan time.Time
+	if b.within > 0 {
+		enough = time.After(b.within)
+	}
 	select {
 	case <-done:
-	case <-time.After(50 * time.Millisecond): // it waits for the row
+	case <-enough:
 	}
 	return b.UniversalClient.EvalSha(ctx, sha, keys, args...)
 }
@@ -238,7 +243,7 @@ func TestReconcileLocks(t *testing.T) {
 	looks.Redis = between{c.Redis, func() {
 		_, err := c.Consume(t.Context(), c.product)
 		consumed <- err
-	}}
+	}, 50 * time.Millisecond} // it waits for the row
 	drift, err := looks.Reconcile(t.Context(), c.product, false)
 	testkit.Must(t, errors.Join(err, <-consumed))
 	testkit.Is(t, drift, 0, "the drift while an order is written")
