@@ -241,8 +241,8 @@ func TestLabUsage(t *testing.T) {
 
 // ownSettings are the variables and headers of ownService, of which a story holds the names only.
 var ownSettings = []string{
-	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env",
-	"SHOP_PURGE_INTERVAL=0",
+	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0",
+	"--env", "SHOP_PURGE_INTERVAL=0", "--env", "SHOP_SWEEP=0", // else commands of theirs come in some requests only
 	"--header", "Authorization: Bearer token",
 }
 
