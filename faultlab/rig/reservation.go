@@ -254,11 +254,17 @@ func (r *Reservations) read(ctx context.Context) (*api.Reservations, error) {
 
 // judge judges a scene of reservations: the lane's product, and then the other one of its carts.
 func (r *Reservations) judge(ctx context.Context) (report judge.Report, err error) {
+	lane := r.scene.Lane
 	told, err := r.read(ctx)
+	if err == nil && told.Overdue > 0 && lane.Sweeps() { // since the last sweep, on a slow machine
+		if err = r.SweepAll(ctx); err == nil {
+			told, err = r.read(ctx)
+		}
+	}
 	if err != nil {
 		return report, err
 	}
-	lane, ops := r.scene.Lane, r.ops(told.ProductID)
+	ops := r.ops(told.ProductID)
 	for _, h := range told.Rows {
 		if len(ops) > 0 && h.ReservationID == ops[0].ReservationID {
 			r.ended = h.State
