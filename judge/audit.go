@@ -156,6 +156,11 @@ type ReservationOp struct {
 	Replayed bool  `json:"replayed,omitempty"`
 }
 
+// MayCancel says whether the order may be gone by this request: then it was written before.
+func (op ReservationOp) MayCancel() bool {
+	return op.Kind == Cancel && (op.Outcome == OK || op.Outcome == Unknown)
+}
+
 // TicketOp is what a client was told of a ticket, by GET /tickets/{id}. Call and Return are on the history's clock.
 type TicketOp struct {
 	ID           string // the uuid, which is the order's id

@@ -138,7 +138,7 @@ func accounted(in judge.Input) (there, cancelled map[string]bool) {
 		there[o.OrderID] = true
 	}
 	for _, op := range in.Cancels {
-		cancelled[op.OrderID] = cancelled[op.OrderID] || mayCancel(op)
+		cancelled[op.OrderID] = cancelled[op.OrderID] || op.MayCancel()
 	}
 	return there, cancelled
 }

@@ -138,7 +138,7 @@ func (w *witness) promise(history []judge.Op, orders []api.Order, cancels []judg
 	}
 	sold, gone := 0, 0
 	for _, op := range cancels {
-		if mayCancel(op) && op.OrderID != "" && !written[op.OrderID] {
+		if op.MayCancel() && op.OrderID != "" && !written[op.OrderID] {
 			written[op.OrderID] = true
 			gone++
 		}
@@ -152,11 +152,6 @@ func (w *witness) promise(history []judge.Op, orders []api.Order, cancels []judg
 		}
 	}
 	return max(0, sold-len(orders)-gone)
-}
-
-// mayCancel says whether an order may be gone by this request.
-func mayCancel(op judge.ReservationOp) bool {
-	return op.Kind == judge.Cancel && (op.Outcome == judge.OK || op.Outcome == judge.Unknown)
 }
 
 // doubt makes a verdict INCONCLUSIVE that rests on answers which contradict each other or the books, and says what

@@ -37,7 +37,7 @@ func (s *Scene) Judge(ctx context.Context) (judge.Report, error) {
 	ends := orderEnds(s)
 	for i, op := range history { // a promise is kept if the order is there, or was
 		if op.Outcome == judge.OK && s.ops[i].promised && !Stands(ledger, op.OrderID) &&
-			!mayBeCancelled(ends, op.OrderID) {
+			!slices.ContainsFunc(ends, func(e judge.ReservationOp) bool { return e.MayCancel() && e.OrderID == op.OrderID }) {
 			history[i].Outcome, history[i].OrderID = judge.Unknown, ""
 		}
 	}
@@ -93,13 +93,6 @@ func orderEnds(s *Scene) (ops []judge.ReservationOp) {
 		ops = append(ops, op)
 	}
 	return ops
-}
-
-// mayBeCancelled says whether an order was cancelled, or may have been: then it was written before.
-func mayBeCancelled(ends []judge.ReservationOp, order string) bool {
-	return slices.ContainsFunc(ends, func(op judge.ReservationOp) bool {
-		return op.Kind == Cancel && op.OrderID == order && (op.Outcome == judge.OK || op.Outcome == judge.Unknown)
-	})
 }
 
 // sayBusy says what settles whether a refusal, as it came, is one.
